@@ -1,0 +1,1 @@
+"""Fanfold prepares training data for foundation models: documents and videos fan out and fold back."""

@@ -1,0 +1,104 @@
+"""The contract between the driver and a backend.
+
+A backend starts workers, carries batches and values, and reports what happened; it knows calls and
+streams, but no pipeline, no membership and no outcome. Everything is asynchronous but ``poll``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from fanfold.columns import Column, Ref
+from fanfold.plan import Plan
+from fanfold.protocol import Event, RootResult, Rows, RunBatch
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    """One replica to start: ``worker`` is its number in this run, for ever (a replacement keeps it)."""
+
+    worker: int
+    stage: int
+    name: str
+    """``Ocr[2]``: the stage's name and the replica's number."""
+
+
+class RecordWriter(Protocol):
+    """A sink's side of the bargain, run where values may be read (locally: in a process of its own).
+
+    It must pickle (cloudpickle). ``open`` and ``close`` are called once, in the writing process.
+    """
+
+    def open(self) -> None: ...
+
+    def write(self, key: str, values: Sequence[Any]) -> None:
+        """Commit one root atomically and idempotently; ``values`` are its outputs, in plan order."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsWritten:
+    """The writer committed these roots."""
+
+    roots: tuple[int, ...]
+    time_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFailed:
+    """The writer could not commit a root; the run cannot go on."""
+
+    root: int
+    message: str
+    traceback: str = ""
+    time_s: float = 0.0
+
+
+class Backend(Protocol):
+    """Where workers live. One object serves one run; ``close`` is idempotent and leaves nothing behind."""
+
+    def start(
+        self, plan: Plan, workers: Sequence[WorkerSpec], writer: RecordWriter | None
+    ) -> None:
+        """Start all workers (and the writer) in parallel and return without waiting for them."""
+        ...
+
+    def submit(self, worker: int, batch: RunBatch) -> None:
+        """Send a batch; batches at one worker run in the order of submission. Never blocks."""
+        ...
+
+    def restart(self, worker: int) -> None:
+        """Replace a worker that died. Its number stays; ``WorkerStarted`` comes again."""
+        ...
+
+    def write(self, results: Sequence[RootResult]) -> None:
+        """Have the writer commit these roots in this order; each is answered by an event."""
+        ...
+
+    def put(self, values: Sequence[Any]) -> Rows:
+        """Store values of the driver's own process (a source's items) as one block."""
+        ...
+
+    def read(self, column: Column) -> list[Any]:
+        """Read values into the driver's own process (for ``stream``)."""
+        ...
+
+    def release(self, refs: Iterable[Ref]) -> None:
+        """These blocks are read by nobody any more."""
+        ...
+
+    def poll(self, timeout_s: float | None) -> list[Event | RecordsWritten | WriteFailed]:
+        """Wait until something happened, at most ``timeout_s`` (None: no limit), and tell all of it."""
+        ...
+
+    def worker_log_tail(self, worker: int, limit_bytes: int = 4_096) -> str:
+        """The last output (stdout and stderr) of a worker, for messages."""
+        ...
+
+    def close(self) -> None:
+        """End all workers and free everything."""
+        ...

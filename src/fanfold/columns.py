@@ -1,0 +1,117 @@
+"""Columns: lazy reference trees that say which values a reader needs, without holding any.
+
+Owns the grammar by which the engine tells a worker, a sink or a stream what to read. The engine builds
+columns, :func:`assemble` turns one into values in the process that reads. A column of ``n`` values is a
+plain tuple with its tag first, so that it costs little to build and to send:
+
+===================================== ===============================================================
+``("rows", ref, first, n)``            ``n`` rows of a block from row ``first``
+``("pick", ref, first, mask)``         the rows ``first + i`` for each bit ``i`` set in ``mask``
+``("cat", columns)``                   one column after the other
+``("weave", mask, a, b)``              item ``i`` comes from ``a`` where bit ``i`` is set, else from ``b``,
+                                       each read in its own order; ``n`` is ``mask``'s share plus ``b``'s
+``("repeat", column, n)``              a column of one value, ``n`` times (a broadcast)
+``("const", blob, n)``                 a constant, pickled by cloudpickle, ``n`` times
+``("failures", failures)``             the :class:`~fanfold.failures.Failure` records themselves
+``("field", column, name)``            a mapping key or attribute of each value
+``("record", names, columns, n)``      dicts
+``("lists", column, lengths)``         consecutive stretches of a column, as lists (a gather)
+===================================== ===============================================================
+
+A block reference (``ref``) is opaque here: whatever the backend's store gave for a block.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+Ref: TypeAlias = Hashable
+Column: TypeAlias = tuple[Any, ...]
+ReadBlock: TypeAlias = Callable[[Ref], Sequence[Any]]
+"""Gives a block's rows; it may decode them lazily, and should keep them for the batch at hand."""
+
+
+def bit_positions(mask: int) -> Iterator[int]:
+    """The positions of the set bits of ``mask``, ascending.
+
+    >>> list(bit_positions(0b10110))
+    [1, 2, 4]
+    """
+    text = bin(mask)[:1:-1]
+    position = text.find("1")
+    while position >= 0:
+        yield position
+        position = text.find("1", position + 1)
+
+
+def assemble(column: Column, read: ReadBlock) -> list[Any]:
+    """The values of ``column``, read through ``read``.
+
+    Values that occur several times (broadcasts) are the same object each time; inputs are read-only by
+    contract.
+
+    Raises:
+        ValueError: The column's tag is unknown (an internal error).
+    """
+    match column:
+        case ("rows", ref, first, n):
+            return list(read(ref)[first : first + n])
+        case ("pick", ref, first, mask):
+            rows = read(ref)
+            return [rows[first + i] for i in bit_positions(mask)]
+        case ("cat", columns):
+            return [value for part in columns for value in assemble(part, read)]
+        case ("weave", mask, a, b):
+            from_a, from_b = iter(assemble(a, read)), iter(assemble(b, read))
+            return list(_weave(mask, from_a, from_b))
+        case ("repeat", inner, n):
+            return assemble(inner, read) * n
+        case ("const", blob, n):
+            return [pickle.loads(blob)] * n
+        case ("failures", failures):
+            return list(failures)
+        case ("field", inner, name):
+            return [get_field(value, name) for value in assemble(inner, read)]
+        case ("record", names, columns, n):
+            if not names:
+                return [{} for _ in range(n)]
+            parts = [assemble(part, read) for part in columns]
+            return [dict(zip(names, values, strict=True)) for values in zip(*parts, strict=True)]
+        case ("lists", inner, lengths):
+            values = assemble(inner, read)
+            lists, start = [], 0
+            for length in lengths:
+                lists.append(values[start : start + length])
+                start += length
+            return lists
+    raise ValueError(f"unknown column {column[:1]!r}")
+
+
+def _weave(mask: int, a: Iterator[Any], b: Iterator[Any]) -> Iterator[Any]:
+    position = 0
+    for bit in bit_positions(mask):
+        while position < bit:
+            yield next(b)
+            position += 1
+        yield next(a)
+        position += 1
+    yield from b
+
+
+def get_field(value: Any, name: str) -> Any:
+    """``value[name]`` for mappings, else ``getattr(value, name)``.
+
+    Raises:
+        LookupError: The value has no such key or attribute.
+    """
+    if isinstance(value, Mapping):
+        try:
+            return value[name]
+        except KeyError:
+            raise LookupError(name) from None
+    try:
+        return getattr(value, name)
+    except AttributeError:
+        raise LookupError(name) from None

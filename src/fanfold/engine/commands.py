@@ -1,0 +1,50 @@
+"""What the core asks of the outside, in the imperative; the driver carries it out, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from fanfold.columns import Ref
+from fanfold.failures import Failure
+from fanfold.protocol import RootResult, RunBatch
+
+
+@dataclass(frozen=True, slots=True)
+class StartBatch:
+    """Send ``batch`` to ``worker``."""
+
+    worker: int
+    batch: RunBatch
+
+
+@dataclass(frozen=True, slots=True)
+class RestartWorker:
+    """Replace a worker that died."""
+
+    worker: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseBlocks:
+    """Nobody reads these blocks any more."""
+
+    refs: tuple[Ref, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FinishRoots:
+    """These roots ended, in order of their ending: write or hand over their outputs, then report
+    ``RootsCommitted``. Their values stay readable until then."""
+
+    results: tuple[RootResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StopRun:
+    """The run cannot go on: a stage that cannot be constructed, or a rule of the user's."""
+
+    failure: Failure
+
+
+Command: TypeAlias = StartBatch | RestartWorker | ReleaseBlocks | FinishRoots | StopRun

@@ -1,0 +1,129 @@
+"""Failures as values: what a user raises to fail an item, and the record that tells of it.
+
+Owns :class:`ItemFailure` (the exception of users' stages) and :class:`Failure` (the record).
+Knows nothing of how failures spread: that is the engine's.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+TRACEBACK_LIMIT_CHARS: Final = 8_000
+MESSAGE_LIMIT_CHARS: Final = 2_000
+
+KINDS: Final = frozenset(
+    {
+        "declared",  # the user's stage said so (ItemFailure), raised or returned
+        "raised",  # any other exception
+        "contract",  # a value of the wrong shape: lengths, masks, labels, missing fields
+        "unpicklable",  # a value that cannot leave its worker
+        "too_large",  # a value that does not fit the store
+        "worker_died",  # the worker's process ended while it ran the item alone
+        "not_deterministic",  # a new attempt yielded fewer children than were already released
+    }
+)
+
+
+class ItemFailure(Exception):
+    """Fail the one item that a stage is working on, on purpose and without a retry.
+
+    Raise it in a stage that takes one item at a time, or return it in an item's place in a batched
+    stage. The item fails with ``kind="declared"``, everything that needs it is suppressed, and its
+    batch-mates and all other parents go on.
+
+    Args:
+        cause: What is wrong with the item: a sentence, or the exception that told.
+        code: A short identifier of your own for reports, such as ``"pdf.encrypted"``.
+
+    Example:
+        >>> raise ItemFailure("the file is encrypted", code="pdf.encrypted")
+        Traceback (most recent call last):
+        ...
+        fanfold.failures.ItemFailure: the file is encrypted
+    """
+
+    def __init__(self, cause: str | BaseException = "", *, code: str = "") -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.code = code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_item_failure, (self.cause, self.code))
+
+
+def _item_failure(cause: str | BaseException, code: str) -> ItemFailure:
+    return ItemFailure(cause, code=code)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """What failed, where and why: one record, counted once where it originates.
+
+    ``ordinals`` are counted from 0, one per level below the root (the root itself is told by ``key``);
+    ``levels`` names them. ``gather(failed="mark")`` puts a ``Failure`` in the failed member's place.
+    """
+
+    kind: str
+    """One of :data:`KINDS`."""
+    message: str
+    code: str = ""
+    exception: str = ""
+    """Qualified name of the exception's type; empty if none was involved."""
+    traceback: str = ""
+    call: str = ""
+    """The call at which it happened, such as ``Ocr#2``."""
+    key: str = ""
+    """Key of the root item."""
+    levels: tuple[str, ...] = ()
+    """Names of the levels, the root's first."""
+    ordinals: tuple[int, ...] = ()
+    """One for each of ``levels``; the root's own is its position in the source."""
+    attempts: int = 1
+    worker: str = ""
+
+    @classmethod
+    def from_exception(cls, error: BaseException, *, worker: str = "") -> Failure:
+        """The record of an exception that a user's stage raised or returned (bounded in size)."""
+        name = type(error).__qualname__
+        module = type(error).__module__
+        qualified = name if module == "builtins" else f"{module}.{name}"
+        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        if isinstance(error, ItemFailure):
+            cause = error.cause
+            inner = type(cause).__qualname__ if isinstance(cause, BaseException) else ""
+            return cls(
+                kind="declared",
+                code=error.code,
+                message=_shorten(str(cause) or inner, MESSAGE_LIMIT_CHARS),
+                exception=qualified,
+                traceback=_shorten(text, TRACEBACK_LIMIT_CHARS),
+                worker=worker,
+            )
+        return cls(
+            kind="raised",
+            message=_shorten(f"{name}: {error}" if str(error) else name, MESSAGE_LIMIT_CHARS),
+            exception=qualified,
+            traceback=_shorten(text, TRACEBACK_LIMIT_CHARS),
+            worker=worker,
+        )
+
+    def where(self) -> str:
+        """The item in words: ``document corpus/a.pdf, page 3``."""
+        parts = [f"{self.levels[0]} {self.key}"] if self.levels else [self.key]
+        parts += [f"{name} {n}" for name, n in zip(self.levels[1:], self.ordinals[1:], strict=True)]
+        return ", ".join(parts)
+
+    def as_dict(self) -> Mapping[str, Any]:
+        """Plain JSON-ready form, as ``failures.jsonl`` holds it."""
+        return asdict(self)
+
+
+def _shorten(text: str, limit_chars: int) -> str:
+    """Keep head and tail: the head of a traceback names the entry, its tail the culprit."""
+    if len(text) <= limit_chars:
+        return text
+    half = limit_chars // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"

@@ -1,0 +1,347 @@
+"""The plan: what the compiler makes of a traced pipeline and all that the engine knows of it.
+
+Everything here is immutable and made of small integers that index into the plan's own tuples: levels,
+stages, ports, nodes, controls. The plan is what the model and the compiler share with the engine, the
+backends and the reference interpreter; it holds no logic beyond look-ups.
+
+Structure of a plan
+-------------------
+* Levels form a tree; level 0 is the root. Each other level was made by exactly one ``ExpandNode``.
+* A port has one level and one producer (a source or a node). Nodes are in topological order.
+* Calls with ports of several levels are already lowered: the compiler inserted ``BroadcastNode`` (one for
+  each level that a value descends), so every node but expand, gather and broadcast works on one level.
+* A gather of several ports is lowered too: each ``GatherNode`` gathers ``inputs`` aligned.
+* Whatever the driver must learn of values (masks, labels, which fields are missing) is listed as
+  *controls* and *field checks* on the streams of the call or source that makes the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+Path: TypeAlias = tuple[str, ...]
+"""Field names to follow from a value, outermost first; ``()`` is the value itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The user's source line that made something, for messages."""
+
+    file: str = "<unknown>"
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A granularity. ``parent`` is None and ``expand`` is None for the root, level 0."""
+
+    index: int
+    name: str
+    depth: int
+    parent: int | None = None
+    expand: int | None = None
+    """Index of the ExpandNode that makes this level's items."""
+
+
+@dataclass(frozen=True, slots=True)
+class PortSpec:
+    """A port: the values (and outcomes) of one thing at one level."""
+
+    index: int
+    name: str
+    """For people: ``Ocr``, ``page['image']``, ``gather(Ocr)``."""
+    level: int
+    node: int | None
+    """The producing node, or None for a source port."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageSpec:
+    """A stage object: one pool of workers, shared by all its calls."""
+
+    index: int
+    name: str
+    target: Callable[..., Any] | type
+    """The user's function, or class to construct once per worker."""
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    """Constructor arguments of a class stage; empty for functions."""
+    is_class: bool = False
+    method: str | None = None
+    """Entry point on the instance; None means to call it (a class's ``__call__``)."""
+    batch_size: int | None = None
+    """None: one item at a time. A number, 1 too: lists of up to so many."""
+    replicas: int = 1
+    cpus: int = 1
+    """Cores that one replica may keep busy; OpenMP, BLAS and the like are sized to it."""
+    generator: bool = False
+    """True if the target is known to be a generator function: its single stream of yields is children."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An input of a call: a port at the call's own level, by position or by keyword."""
+
+    port: int
+    keyword: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallNode:
+    """One use of a stage. The only kind of node that occupies a worker."""
+
+    index: int
+    name: str
+    """``Ocr``, ``Ocr#2``."""
+    stage: int
+    level: int
+    inputs: tuple[Input, ...]
+    outputs: tuple[int, ...]
+    """One port per declared output."""
+    static: Mapping[str, Any] = field(default_factory=dict)
+    """Keyword arguments that are no ports; passed unchanged."""
+    where: Where = Where()
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandNode:
+    """Makes child level ``level`` of ``call``'s outputs (or fields of them); several are aligned."""
+
+    index: int
+    call: int
+    """Index of the CallNode whose value is opened."""
+    level: int
+    inputs: tuple[int, ...]
+    """Ports at the parent level."""
+    outputs: tuple[int, ...]
+    """Ports at the child level, one per input."""
+    where: Where = Where()
+
+
+@dataclass(frozen=True, slots=True)
+class GatherNode:
+    """Lists of ``inputs``' values per parent, in ordinal order, at the parent level of ``child_level``."""
+
+    index: int
+    level: int
+    """The parent's level, where the outputs live."""
+    child_level: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    failed: Literal["fail", "drop", "mark"] = "fail"
+    where: Where = Where()
+
+
+@dataclass(frozen=True, slots=True)
+class FilterNode:
+    """Keeps the items of ``input`` for which ``control`` (a mask) is true."""
+
+    index: int
+    level: int
+    input: int
+    mask: int
+    """The mask's port: its outcomes matter beside its values."""
+    control: int
+    output: int
+    where: Where = Where()
+
+
+@dataclass(frozen=True, slots=True)
+class SplitNode:
+    """Routes the items of ``input``: ``outputs[i]`` keeps those whose label is ``labels[i]``.
+
+    With ``rest`` there is one more output, the last, for all other labels.
+    """
+
+    index: int
+    level: int
+    input: int
+    by: int
+    control: int
+    labels: tuple[Any, ...]
+    rest: bool
+    outputs: tuple[int, ...]
+    where: Where = Where()
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value written in the pipeline itself."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class MergeNode:
+    """The first of ``inputs`` that is done; see MODEL.md for the others' part."""
+
+    index: int
+    level: int
+    inputs: tuple[int, ...]
+    output: int
+    default: Constant | None = None
+    failed: Literal["stop", "next"] = "stop"
+    where: Where = Where()
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastNode:
+    """Copies an item one level down, to each of its children."""
+
+    index: int
+    level: int
+    """The child level, where the output lives."""
+    input: int
+    output: int
+    where: Where = Where()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldNode:
+    """Reads a mapping key or an attribute of each value; a value without it fails (``contract``)."""
+
+    index: int
+    level: int
+    input: int
+    name: str
+    check: int
+    """Index of the FieldCheck through which producers report values that lack the field."""
+    output: int
+    where: Where = Where()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordNode:
+    """Makes a dict of ports and constants, in the order given."""
+
+    index: int
+    level: int
+    fields: tuple[tuple[str, int | Constant], ...]
+    output: int
+    where: Where = Where()
+
+
+Node: TypeAlias = (
+    CallNode
+    | ExpandNode
+    | GatherNode
+    | FilterNode
+    | SplitNode
+    | MergeNode
+    | BroadcastNode
+    | FieldNode
+    | RecordNode
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What the driver must know of a mask's or label's values; reported by whoever makes them.
+
+    A report holds one set of rows for each label, and the rows whose value is not legal (for a mask:
+    not a bool; for a split without ``rest``: none of the labels) with a text that shows the value.
+    """
+
+    index: int
+    node: int
+    """The FilterNode or SplitNode that needs it."""
+    kind: Literal["mask", "label"]
+    labels: tuple[Any, ...]
+    """``(True,)`` for a mask."""
+    rest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FieldCheck:
+    """A field that the plan reads; reported are the rows that lack it."""
+
+    index: int
+    node: int
+    """The FieldNode that reads it."""
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Values that a call or a source makes at one port, and what to report of them.
+
+    An *item* stream has one row per item of the call (a source: per root), a *child* stream one row per
+    child. ``position`` says which output of the call, ``path`` which field of that output.
+    """
+
+    port: int
+    level: int
+    position: int = 0
+    path: Path = ()
+    stored: bool = True
+    """Whether any reader needs the values themselves (otherwise only reports are made)."""
+    controls: tuple[tuple[int, Path], ...] = ()
+    """Pairs (control, path from the row to the mask or label)."""
+    checks: tuple[tuple[int, Path], ...] = ()
+    """Pairs (field check, path from the row to the value that should have the field)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """The child streams of one ExpandNode; several are aligned: equal counts for each parent."""
+
+    node: int
+    level: int
+    streams: tuple[Stream, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallStreams:
+    """All that a worker must deliver for a call.
+
+    ``items`` has a stream for each output whose whole value is read (or looked into), none for one that
+    is only expanded. For a generator the whole value is the list of its children.
+    """
+
+    call: int
+    items: tuple[Stream, ...]
+    expansions: tuple[Expansion, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A positional parameter of the pipeline."""
+
+    name: str
+    stream: Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Something that the pipeline returns; ``name`` is its key in a dict, or None."""
+
+    name: str | None
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A whole pipeline, ready to run. Immutable; picklable if its stages are (by cloudpickle)."""
+
+    name: str
+    levels: tuple[Level, ...]
+    stages: tuple[StageSpec, ...]
+    ports: tuple[PortSpec, ...]
+    nodes: tuple[Node, ...]
+    sources: tuple[Source, ...]
+    outputs: tuple[Output, ...]
+    structure: Literal["single", "tuple", "dict"]
+    """How the pipeline returned its outputs."""
+    streams: Mapping[int, CallStreams]
+    """By index of the CallNode."""
+    controls: tuple[Control, ...] = ()
+    checks: tuple[FieldCheck, ...] = ()
+
+    def calls(self) -> tuple[CallNode, ...]:
+        """The calls, in topological order."""
+        return tuple(node for node in self.nodes if isinstance(node, CallNode))

@@ -1,0 +1,230 @@
+"""What crosses the boundary between the driver and whoever runs the work.
+
+Owns the messages. Downwards go :class:`RunBatch`es; upwards come *events*, in the past tense, which are
+also the engine's only input. Messages hold references and small control values, never users' values, and
+nothing but built-in types and Fanfold's own, so that the driver never unpickles anything of a user's.
+
+Rules
+-----
+1. Every event about work names its ``batch``; a batch has one ``attempt`` and, for expansions, one
+   ``generation``. Events of a batch that the engine no longer waits for are ignored (late results).
+2. Rows are positional: the tasks of a batch are numbered from 0 in the order of ``RunBatch``'s columns;
+   a stream's block holds one row for each task that did *not* fail, in task order (a child stream: for
+   each child, in task order, then ordinal order).
+3. Children may be released in any number of events before the expansion is sealed; ordinals go on from
+   what was released before. A task's own item streams arrive with ``TasksFinished``.
+4. A batch ends with exactly one of ``BatchFinished``, ``BatchRaised`` or its worker's ``WorkerDied``.
+   Before ``BatchFinished``, each of its tasks was in exactly one ``TasksFinished`` (done or failed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from fanfold.columns import Column, Ref
+from fanfold.failures import Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A stored block of one stream: ``count`` rows behind ``ref``; ``size_bytes`` as measured."""
+
+    ref: Ref
+    count: int
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRows:
+    """The rows of a stream by the value of one control (see :class:`fanfold.plan.Control`).
+
+    ``labels[i]`` is the bit set of the rows with label ``i``; ``illegal`` pairs rows with a text that
+    shows the value.
+    """
+
+    control: int
+    labels: tuple[int, ...]
+    illegal: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRows:
+    """What was made at one stream's port: values (None where the plan does not store them) and facts."""
+
+    port: int
+    rows: Rows | None = None
+    controls: tuple[ControlRows, ...] = ()
+    missing: tuple[tuple[int, int, str], ...] = ()
+    """Triples (field check, bit set of the rows that lack the field, what such a value has instead)."""
+
+
+# ------------------------------------------------------------------------------------------- downwards
+
+
+@dataclass(frozen=True, slots=True)
+class RunBatch:
+    """Run ``count`` items of one call together.
+
+    ``columns`` has one column of ``count`` values per input of the call. ``skip[i]`` children of task
+    ``i`` were released by an earlier attempt: yield them again, but release only what follows.
+    """
+
+    batch: int
+    call: int
+    count: int
+    columns: tuple[Column, ...]
+    attempt: int = 1
+    generation: int = 0
+    skip: tuple[int, ...] = ()
+
+
+# --------------------------------------------------------------------------------------------- upwards
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStarted:
+    """A worker's constructor returned: it takes batches from now on."""
+
+    worker: int
+    time_s: float = 0.0
+    pid: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFailed:
+    """A worker could not be made: its constructor raised, or its stage could not be loaded."""
+
+    worker: int
+    failure: Failure
+    time_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDied:
+    """A worker's process ended without being asked; ``reason`` in words (``killed by SIGSEGV``)."""
+
+    worker: int
+    reason: str
+    time_s: float = 0.0
+    running: int | None = None
+    """The batch that it had begun and not ended, if any; others at it had not been started."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildrenReleased:
+    """Children came into being: ``counts`` pairs (task, how many more), and their streams' rows."""
+
+    batch: int
+    node: int
+    """The ExpandNode."""
+    counts: tuple[tuple[int, int], ...]
+    streams: tuple[StreamRows, ...]
+    attempt: int = 1
+    generation: int = 0
+    time_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExpansionSealed:
+    """The expansions of ``tasks`` by ``node`` have all their children."""
+
+    batch: int
+    node: int
+    tasks: tuple[int, ...]
+    attempt: int = 1
+    generation: int = 0
+    time_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TasksFinished:
+    """Tasks ``first`` to ``first + count - 1`` ended; ``failures`` pairs task and record.
+
+    A failed task seals nothing: all its outputs fail, and its expansions too, whatever was released.
+    """
+
+    batch: int
+    first: int
+    count: int
+    streams: tuple[StreamRows, ...]
+    failures: tuple[tuple[int, Failure], ...] = ()
+    attempt: int = 1
+    generation: int = 0
+    time_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFinished:
+    """All tasks of the batch ended; ``busy_s`` is the time spent in the user's code."""
+
+    batch: int
+    busy_s: float = 0.0
+    attempt: int = 1
+    time_s: float = 0.0
+    wait_s: float = 0.0
+    """How long the worker had waited for this batch to arrive."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRaised:
+    """A batched stage raised: nothing of the batch is done, and who is guilty is not known."""
+
+    batch: int
+    failure: Failure
+    busy_s: float = 0.0
+    attempt: int = 1
+    time_s: float = 0.0
+
+
+BatchEvent: TypeAlias = (
+    ChildrenReleased | ExpansionSealed | TasksFinished | BatchFinished | BatchRaised
+)
+WorkerEvent: TypeAlias = WorkerStarted | WorkerFailed | WorkerDied
+Event: TypeAlias = BatchEvent | WorkerEvent
+
+
+@dataclass(frozen=True, slots=True)
+class RootsAdmitted:
+    """Roots entered from the source: one key each, and the rows of each source port."""
+
+    keys: tuple[str, ...]
+    streams: tuple[StreamRows, ...]
+    time_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RootsCommitted:
+    """Roots' records are written (or there was nothing to write): their values may go."""
+
+    roots: tuple[int, ...]
+    time_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SourceExhausted:
+    """No root will be admitted any more."""
+
+    time_s: float = 0.0
+
+
+DriverEvent: TypeAlias = RootsAdmitted | RootsCommitted | SourceExhausted
+
+
+@dataclass(frozen=True, slots=True)
+class RootResult:
+    """What became of a root and where its outputs' values are.
+
+    ``columns`` has, for each output of the plan, one column (a root-level output: of one value; a
+    child-level output: of its done items) or None where there is nothing to read. ``ordinals`` gives the
+    items' ordinals below the root for child-level outputs, one tuple per item.
+    """
+
+    root: int
+    key: str
+    status: str
+    """A :class:`fanfold.outcomes.Status` value."""
+    columns: tuple[Column | None, ...]
+    ordinals: Mapping[int, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    failures: tuple[Failure, ...] = ()
