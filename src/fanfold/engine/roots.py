@@ -223,11 +223,12 @@ class Roots:
         self.committed += len(roots)
         for chunk, bits in by_chunk.items():
             self._machine.free_items(chunk, 0, bits)
-            for group, (siblings, offset) in self._tree(chunk, bits):
+            for group, (siblings, offset) in list(self._tree(chunk, bits)):
                 group.closed = True
                 for child in group.chunks:
                     self._machine.free_items(child, group.level, -1)
                     child.ended = -1
+                group.chunks.clear()  # no cycles: what is dropped goes without the collector's help
                 siblings[offset] = None
             gone = self._gone.pop(chunk, 0) | bits
             if gone == below(SPAN):
