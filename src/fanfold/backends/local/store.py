@@ -39,6 +39,7 @@ class ArenaValues:
         own: The arena that this process may write to, or None for a mere reader.
         used: Extents of the own arena that a predecessor left in use.
         serials: Where serial numbers start, above all that the arena's blocks ever had.
+        serials_from: The first serial number: above all that the arena's blocks ever had.
         limit_bytes: How much the own arena may hold.
     """
 
@@ -48,9 +49,9 @@ class ArenaValues:
         own: int | None,
         used: Iterable[BlockRef] = (),
         *,
+        serials_from: int = 1,
         limit_bytes: int = ARENA_BYTES,
     ) -> None:
-        used = list(used)
         self._own = own
         self._limit = limit_bytes
         self._readers = {number: Reader(fd) for number, fd in descriptors.items()}
@@ -59,7 +60,7 @@ class ArenaValues:
             if own is None
             else Writer(descriptors[own], [(r.offset, r.size) for r in used], limit_bytes)
         )
-        self._serials = itertools.count(max((r.serial for r in used), default=0) + 1)
+        self._serials = itertools.count(serials_from)
         self._row_bytes: dict[int, int] = {}
         self._kept: OrderedDict[BlockRef, BlockRows] = OrderedDict()
         self._kept_bytes = 0
