@@ -19,7 +19,7 @@ CHECKS = {
     "lint": ("ruff", "check", "--quiet"),
     "mypy": ("mypy", "--no-error-summary"),
     "pyright": ("basedpyright", "--level", "error"),
-    "public-types": ("basedpyright", "--verifytypes", "fanfold", "--ignoreexternal"),
+    "public-types": ("python", "-m", "tools.public_types"),
     "layers": ("lint-imports", "--no-logo"),
     "sizes": ("python", "-m", "tools.sizes"),
     "words": ("python", "-m", "tools.words"),
