@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, ove
 from fanfold.compiler.compile import compile_graph
 from fanfold.compiler.explain import explain
 from fanfold.errors import DefinitionError, UsageError
-from fanfold.model.declaration import Declaration, bind_settings, declare
+from fanfold.model.declaration import Declaration, declare
 from fanfold.model.declaration import trace as trace_declaration
 from fanfold.model.definition import TUNABLE, did_you_mean
 from fanfold.model.overrides import Overrides

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from types import EllipsisType
-from typing import Any, Final, Literal, TypeVar, overload
+from typing import Any, Final, Literal, Protocol, TypeVar, overload
 
 from fanfold.model.graph import (
     BroadcastOp,
@@ -19,7 +19,7 @@ from fanfold.model.graph import (
     RecordOp,
     SplitOp,
 )
-from fanfold.model.port import Children, Port
+from fanfold.model.port import Port
 from fanfold.model.trace import Trace, required
 from fanfold.failures import Failure
 from fanfold.plan import Constant
@@ -41,18 +41,26 @@ class _Missing:
 _MISSING: Final = _Missing()
 
 
-@overload
-def expand(port: Port[Children[T]], name: str, /) -> Port[T]: ...
+class _Array(Protocol):
+    """An array or tensor: children along its first axis."""
+
+    @property
+    def shape(self) -> Any: ...
+
+
+# Children[T] is a list[T] to type checkers, so a generator's port fits the first overload.
 @overload
 def expand(port: Port[list[T]], name: str, /) -> Port[T]: ...
 @overload
 def expand(port: Port[tuple[T, ...]], name: str, /) -> Port[T]: ...
 @overload
-def expand(
-    a: Port[Children[A]] | Port[list[A]], b: Port[Children[B]] | Port[list[B]], name: str, /
-) -> tuple[Port[A], Port[B]]: ...
+def expand(port: Port[_Array], name: str, /) -> Port[Any]: ...
 @overload
-def expand(*ports_and_name: Any) -> Any: ...
+def expand(a: Port[list[A]], b: Port[list[B]], name: str, /) -> tuple[Port[A], Port[B]]: ...
+@overload
+def expand(
+    a: Port[Any], b: Port[Any], /, *more_and_name: Port[Any] | str
+) -> tuple[Port[Any], ...]: ...
 def expand(*ports_and_name: Any) -> Any:
     """Open values into ordered children: a new level below the port's own.
 

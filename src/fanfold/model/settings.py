@@ -97,7 +97,8 @@ def _parse(text: str, kind: Any) -> Any:
             raise ValueError("Give a JSON object.")
         return value
     if hasattr(base, "__fspath__"):
-        return base(text)
+        make: Any = base
+        return make(text)
     return text
 
 
