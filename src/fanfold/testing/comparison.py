@@ -49,7 +49,10 @@ def compare_failures(
         failures: By the root's position, the failures that the run listed for it.
     """
     possible = [
-        cause for items in interpreted.ports.values() for item in items.values() for cause in item.causes
+        cause
+        for items in interpreted.ports.values()
+        for item in items.values()
+        for cause in item.causes
     ]
     found = [
         f"root {root} lists a failure that cannot happen: {show(failure)}"
@@ -61,7 +64,9 @@ def compare_failures(
         for at, item in interpreted.ports[output.port].items():
             listed = failures.get(at[0], ())
             if item.outcome in LOST and not any(_is_cause(item.causes, one) for one in listed):
-                found.append(f"{_name(plan, output.port, at)} is lost, but none of its causes is listed")
+                found.append(
+                    f"{_name(plan, output.port, at)} is lost, but none of its causes is listed"
+                )
     return found
 
 
@@ -80,7 +85,11 @@ def _differences(plan: Plan, interpreted: Interpretation, observed: Observation)
 
 def _compare_item(expected: Item, seen: Seen) -> Iterator[str]:
     if seen.outcome is not expected.outcome:
-        got = seen.outcome.value if seen.failure is None else f"{seen.outcome.value} ({show(seen.failure)})"
+        got = (
+            seen.outcome.value
+            if seen.failure is None
+            else f"{seen.outcome.value} ({show(seen.failure)})"
+        )
         yield f"should be {_show_item(expected)}, but is {got}"
     elif expected.outcome is Outcome.DONE:
         if not same_value(expected.value, seen.value):

@@ -1,9 +1,9 @@
 """The reference interpreter: what a pipeline means, without any of the machinery that runs it.
 
 Owns the meaning of a plan: for each port, each item's outcome, its value and the causes that a run may
-name. Every backend, under every completion order, has to agree with it. It must not know of engine, dispatch
-or backends (an import contract sees to it). It works on demand and recursively, one item at a time; it
-neither schedules nor batches, nor leaves out work that has become pointless.
+name. Every backend, under every completion order, has to agree with it. It must not know of engine,
+dispatch or backends (an import contract sees to it). It works on demand and recursively, one item at a
+time; it neither schedules nor batches, nor leaves out work that has become pointless.
 
 Only deterministic stages whose results do not depend on their batch-mates have one meaning; others
 cannot be compared.

@@ -1,8 +1,8 @@
 """One item through one stage, alone: what a user's function or class makes of it.
 
 Owns the interpreter's reading of stages (M2, M3, M14, M21): arguments, batches of one, tuples of outputs,
-children, and what counts as a failure. Knows nothing of other items, of levels or of outcomes, and shares no code with the workers:
-it is the second opinion on them.
+children, and what counts as a failure. Knows nothing of other items, of levels or of outcomes, and shares
+no code with the workers: it is the second opinion on them.
 """
 
 from __future__ import annotations

@@ -68,7 +68,9 @@ def test_positional_keyword_and_static_arguments() -> None:
 
     d = Draft()
     a, b = d.source("a"), d.source("b")
-    assert run(d.plan(d.call(subtract, a, named={"right": b}, scale=10)), (5, 3), (1, 1)) == [[20, 0]]
+    assert run(d.plan(d.call(subtract, a, named={"right": b}, scale=10)), (5, 3), (1, 1)) == [
+        [20, 0]
+    ]
 
 
 def test_a_class_stage_is_constructed_once_and_may_name_its_method() -> None:
@@ -83,7 +85,9 @@ def test_a_class_stage_is_constructed_once_and_may_name_its_method() -> None:
             return [x + self.k for x in xs]
 
     d = Draft()
-    assert run(d.plan(d.call(Adder, d.source("a"), batch=8, args=(3,), method="add")), 1, 2) == [[4, 5]]
+    assert run(d.plan(d.call(Adder, d.source("a"), batch=8, args=(3,), method="add")), 1, 2) == [
+        [4, 5]
+    ]
     assert made == [3]
 
 
@@ -112,7 +116,9 @@ def test_a_null_child_a_dropped_child_a_failed_child_and_no_child_are_four_thing
     kept, _ = d.split(child, child, into=("drop",), rest=True)[::-1]
     good = d.call(bad_if, kept, eq="fail")
     out = d.plan(d.gather(good))
-    assert run(out, [], [None], ["drop"], ["fail"]) == [[[], [None], [], ("suppressed", "bad fail")]]
+    assert run(out, [], [None], ["drop"], ["fail"]) == [
+        [[], [None], [], ("suppressed", "bad fail")]
+    ]
 
 
 def test_item_failure_raised_or_returned_fails_all_outputs_of_its_task() -> None:
@@ -228,7 +234,10 @@ def test_a_gather_over_a_half_failed_expansion_may_name_a_failed_member() -> Non
     d = Draft()
     child = d.call(bad_if, d.expand(d.call(each, d.source("a"))), eq=1)
     plan = d.plan(d.gather(child), d.gather(child, failed="drop"))
-    expected = [("suppressed", "ValueError: half-way", "bad 1"), ("suppressed", "ValueError: half-way")]
+    expected = [
+        ("suppressed", "ValueError: half-way", "bad 1"),
+        ("suppressed", "ValueError: half-way"),
+    ]
     assert [result[0] for result in run(plan, 2)] == expected
 
 
