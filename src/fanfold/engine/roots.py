@@ -1,0 +1,257 @@
+"""The roots' side of the engine: keys, where an item is in words, how roots end and are forgotten.
+
+Owns the group of the roots, their statuses and the failures under each; asks the machine to free values.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from fanfold.columns import Column, Ref
+from fanfold.engine.bits import below, bit_positions
+from fanfold.engine.groups import SPAN, Chunk, Group
+from fanfold.engine.ready import Entry
+from fanfold.failures import Failure
+from fanfold.outcomes import Status
+from fanfold.protocol import RootResult
+
+if TYPE_CHECKING:
+    from fanfold.engine.machine import Machine
+
+
+class Roots:
+    """All roots that are open or not yet committed. The root with index ``i`` is the item at offset
+    ``i % SPAN`` of the roots' chunk number ``i // SPAN``."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self.group = Group(0, None, 0)
+        self.admitted = 0
+        self.ended = 0
+        self.committed = 0
+        self.by_status = {status.value: 0 for status in Status}
+        self._keys: dict[int, str] = {}
+        self._chunks: dict[int, Chunk] = {}
+        self._gone: dict[Chunk, int] = {}
+        """The committed roots of chunks that hold others still."""
+        self._failures: dict[int, list[Failure]] = {}
+        self._results: list[RootResult] = []
+        plan = machine.plan
+        self._root_outputs = [o.port for o in plan.outputs if plan.ports[o.port].level == 0]
+        self._child_outputs = [o.port for o in plan.outputs if plan.ports[o.port].level != 0]
+
+    # ------------------------------------------------------------------------------ entering
+
+    def admit(self, keys: Sequence[str]) -> None:
+        """Keys of the roots that enter now, in order."""
+        for index, key in enumerate(keys, self.admitted):
+            self._keys[index] = key
+        self.admitted += len(keys)
+
+    def chunk(self, root: int) -> Chunk:
+        """The chunk of a root that is not committed."""
+        number = root // SPAN
+        chunk = self._chunks.get(number)
+        if chunk is None:
+            for known in self.group.chunks:
+                self._chunks[known.base // SPAN] = known
+            del self.group.chunks[:-1]  # the last one still grows; the others are found by number
+            chunk = self._chunks[number]
+        return chunk
+
+    # ------------------------------------------------------------------------------ naming
+
+    def ordinals(self, chunk: Chunk, offset: int) -> tuple[int, ...]:
+        """An item's ordinals, the root's position first."""
+        path = [chunk.base + offset]
+        while (parent := chunk.group.chunk) is not None:
+            offset = chunk.group.bit.bit_length() - 1
+            chunk = parent
+            path.append(chunk.base + offset)
+        return tuple(reversed(path))
+
+    def placed(
+        self, chunk: Chunk, bit: int, failure: Failure, *, call: str, attempts: int = 1
+    ) -> Failure:
+        """A new failure with the item's identity; noted under its root, where it counts once."""
+        ordinals = self.ordinals(chunk, bit.bit_length() - 1)
+        levels = self._machine.plan.levels
+        names: list[str] = []
+        level: int | None = chunk.group.level
+        while level is not None:
+            names.append(levels[level].name)
+            level = levels[level].parent
+        placed = dataclasses.replace(
+            failure,
+            call=call,
+            key=self._keys.get(ordinals[0], ""),
+            levels=tuple(reversed(names)),
+            ordinals=ordinals,
+            attempts=attempts,
+        )
+        self._failures.setdefault(ordinals[0], []).append(placed)
+        return placed
+
+    # ------------------------------------------------------------------------------ ending
+
+    def end(self, chunk: Chunk, bits: int) -> None:
+        """Roots whose every output is terminal."""
+        bits &= ~chunk.ended
+        chunk.ended |= bits
+        failed, dropped, partial = self._losses(chunk, bits)
+        for offset in bit_positions(bits):
+            bit = 1 << offset
+            root = chunk.base + offset
+            if failed & bit:
+                status = Status.FAILED
+            elif dropped & bit:
+                status = Status.DROPPED
+            else:
+                status = Status.PARTIAL if partial & bit else Status.DONE
+            self.by_status[status.value] += 1
+            self._results.append(self._result(chunk, bit, root, status))
+            if status is not Status.DONE:
+                for below_root, _ in self._tree(chunk, bit):
+                    below_root.closed = True
+                    for child in below_root.chunks:
+                        child.ended = -1
+        self.ended += bits.bit_count()
+
+    def _losses(self, chunk: Chunk, bits: int) -> tuple[int, int, int]:
+        """Which of the roots ``bits`` failed, were dropped, are partial."""
+        program, plan = self._machine.program, self._machine.plan
+        failed = dropped = partial = 0
+        for port in self._root_outputs:
+            lost = chunk.lost_at(program.port[port])
+            if lost is not None:
+                failed |= lost.failed | lost.suppressed
+                dropped |= lost.dropped
+        for port in self._child_outputs:
+            path = self._path(plan.ports[port].level)
+            for offset in bit_positions(bits):
+                expansion_failed, item_failed = self._below(chunk, 1 << offset, path, port)
+                failed |= expansion_failed << offset
+                partial |= item_failed << offset
+        return failed, dropped, partial
+
+    def _path(self, level: int) -> list[int]:
+        """The levels from below the root down to ``level``."""
+        path = [level]
+        levels = self._machine.plan.levels
+        while (parent := levels[path[0]].parent) is not None and parent != 0:
+            path.insert(0, parent)
+        return path
+
+    def _below(self, chunk: Chunk, bits: int, path: list[int], port: int) -> tuple[int, int]:
+        """Whether an expansion on the way to a child-level output failed, and whether an item did."""
+        program = self._machine.program
+        lost = chunk.lost_at(program.expansion[path[0]])
+        failed = int(lost is not None and bool(lost.failed & bits))
+        item_failed = 0
+        for child in _children(chunk, bits, path[0]):
+            if len(path) > 1:
+                deeper_failed, deeper_items = self._below(child, below(child.size), path[1:], port)
+                failed |= deeper_failed
+                item_failed |= deeper_items
+            elif (lost := child.lost_at(program.port[port])) is not None:
+                item_failed |= int(bool(lost.failed | lost.suppressed))
+        return failed, item_failed
+
+    def _result(self, chunk: Chunk, bit: int, root: int, status: Status) -> RootResult:
+        columns: list[Column | None] = []
+        ordinals: dict[int, tuple[tuple[int, ...], ...]] = {}
+        machine = self._machine
+        refs: set[Ref] = set()
+        for index, output in enumerate(machine.plan.outputs):
+            if status not in (Status.DONE, Status.PARTIAL):
+                columns.append(None)
+                continue
+            level = machine.plan.ports[output.port].level
+            if level == 0:
+                columns.append(machine.resolvers[output.port](((chunk, bit),), refs))
+                continue
+            slot = machine.program.port[output.port]
+            entries = [
+                (child, child.done[slot])
+                for child in self.items_below(chunk, bit, level)
+                if child.done[slot]
+            ]
+            columns.append(machine.resolvers[output.port](entries, refs) if entries else None)
+            ordinals[index] = tuple(
+                self.ordinals(child, offset)[1:]
+                for child, bits in entries
+                for offset in bit_positions(bits)
+            )
+        return RootResult(
+            root,
+            self._keys[root],
+            status.value,
+            tuple(columns),
+            ordinals,
+            tuple(self._failures.pop(root, ())),
+        )
+
+    def items_below(self, chunk: Chunk, bits: int, level: int) -> Iterator[Chunk]:
+        """The chunks of ``level`` under some roots, in ordinal order."""
+        chunks: list[Entry] = [(chunk, bits)]
+        for step in self._path(level):
+            chunks = [
+                (child, below(child.size))
+                for parent, members in chunks
+                for child in _children(parent, members, step)
+            ]
+        return (child for child, _ in chunks)
+
+    def take_results(self) -> tuple[RootResult, ...]:
+        """The roots that ended since the last call."""
+        results = tuple(self._results)
+        self._results.clear()
+        return results
+
+    # ------------------------------------------------------------------------------ forgetting
+
+    def commit(self, roots: Sequence[int]) -> None:
+        """Records are written: free all values under these roots and forget them."""
+        by_chunk: dict[Chunk, int] = {}
+        for root in roots:
+            chunk = self.chunk(root)
+            by_chunk[chunk] = by_chunk.get(chunk, 0) | 1 << root - chunk.base
+            del self._keys[root]
+            self._failures.pop(root, None)
+        self.committed += len(roots)
+        for chunk, bits in by_chunk.items():
+            self._machine.free_items(chunk, 0, bits)
+            for group, (siblings, offset) in self._tree(chunk, bits):
+                group.closed = True
+                for child in group.chunks:
+                    self._machine.free_items(child, group.level, -1)
+                    child.ended = -1
+                siblings[offset] = None
+            gone = self._gone.pop(chunk, 0) | bits
+            if gone == below(SPAN):
+                del self._chunks[chunk.base // SPAN]
+            else:
+                self._gone[chunk] = gone
+
+    def _tree(
+        self, chunk: Chunk, bits: int
+    ) -> Iterator[tuple[Group, tuple[list[Group | None], int]]]:
+        """All groups under some items, parents first, each with its place in its parent's chunk."""
+        for groups in chunk.groups.values():
+            for offset in bit_positions(bits & below(len(groups))):
+                group = groups[offset]
+                if group is not None:
+                    yield group, (groups, offset)
+                    for child in group.chunks:
+                        if child.groups:
+                            yield from self._tree(child, below(child.size))
+
+
+def _children(chunk: Chunk, bits: int, level: int) -> Iterator[Chunk]:
+    groups = chunk.groups.get(level, ())
+    for offset in bit_positions(bits & below(len(groups))):
+        group = groups[offset]
+        if group is not None:
+            yield from group.chunks
