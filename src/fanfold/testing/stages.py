@@ -48,14 +48,16 @@ def _weigh(value: Any) -> int:
     raise TypeError(f"no weight for {type(value).__name__}")
 
 
-def number(*values: Any, salt: int, trouble: Trouble) -> Any:
-    """One item to a number."""
-    return _meet(values, salt, trouble)
+def number(*values: Any, salt: int, trouble: Trouble, also: Any = ...) -> Any:
+    """One item to a number; ``also`` is one more value, by keyword."""
+    return _meet(values if also is ... else (*values, also), salt, trouble)
 
 
-def numbers(*columns: list[Any], salt: int, trouble: Trouble) -> list[Any]:
+def numbers(
+    *columns: list[Any], salt: int, trouble: Trouble, also: list[Any] | None = None
+) -> list[Any]:
     """The same for a batch: item failures are returned, exceptions take the batch down."""
-    return _batch(number, columns, salt, trouble)
+    return _batch(number, columns if also is None else (*columns, also), salt, trouble)
 
 
 class Weigher:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 import fanfold as ff
+from fanfold.plan import Plan
 from fanfold.testing import stages
 
 DEPTH_LIMIT: Final = 3
@@ -150,7 +151,9 @@ class _Drawing:
         inputs, level = self._inputs(self.choose(self.ports))
         static = self._static(kind)
         ports = [(level, shape, True) for shape in _KINDS[kind].shapes]
-        options = {"stage": self._stage(kind), "keyword": False, "static": static}
+        options = {"stage": self._stage(kind), "static": static}
+        if kind in ("number", "numbers") and len(inputs) > 1:
+            options["keyword"] = self.draw(st.booleans())
         self.add(Step("call", inputs, len(ports), options), ports, call=len(self.steps))
 
     def fan_out(self) -> None:
@@ -391,6 +394,11 @@ def build(sketch: Sketch) -> ff.Pipeline:
     return two
 
 
+def plan_of(pipeline: ff.Pipeline) -> Plan:
+    """The pipeline's plan."""
+    return pipeline.plan()
+
+
 def _make_stage(index: int, sketch: StageSketch) -> Any:
     kind = _KINDS[sketch.kind]
     options: dict[str, Any] = {"name": f"{sketch.kind}{index}", "replicas": sketch.replicas}
@@ -406,7 +414,8 @@ def _apply(step: Step, ports: list[Any], made: Sequence[Any]) -> Sequence[Any]:
     options = step.options
     match step.op:
         case "call":
-            result = made[options["stage"]](*ports, **options["static"])
+            named = {"also": ports.pop()} if options.get("keyword") else {}
+            result = made[options["stage"]](*ports, **named, **options["static"])
         case "expand":
             result = ff.expand(*ports, options["name"])
         case "gather":
