@@ -330,6 +330,8 @@ class Machine:
             if chunk is None or chunk.size == SPAN:
                 chunk = Chunk(group, group.count, self.program.slots[level])
                 chunks.append(chunk)
+                if group.chunk is None:
+                    self.roots.enter(chunk)
             n = min(count, SPAN - chunk.size)
             new = below(n) << chunk.size
             chunk.size += n

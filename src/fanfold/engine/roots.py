@@ -50,16 +50,22 @@ class Roots:
             self._keys[index] = key
         self.admitted += len(keys)
 
+    def enter(self, chunk: Chunk) -> None:
+        """A new chunk of roots. The group keeps only the one that grows; all are found by number."""
+        self._chunks[chunk.base // SPAN] = chunk
+        del self.group.chunks[:-1]
+
     def chunk(self, root: int) -> Chunk:
         """The chunk of a root that is not committed."""
-        number = root // SPAN
-        chunk = self._chunks.get(number)
-        if chunk is None:
-            for known in self.group.chunks:
-                self._chunks[known.base // SPAN] = known
-            del self.group.chunks[:-1]  # the last one still grows; the others are found by number
-            chunk = self._chunks[number]
-        return chunk
+        return self._chunks[root // SPAN]
+
+    def known_chunks(self) -> list[Chunk]:
+        """The chunks that hold roots which are not committed (and maybe some that are)."""
+        return list(self._chunks.values())
+
+    def gone(self, chunk: Chunk) -> int:
+        """The roots of a chunk that are committed."""
+        return self._gone.get(chunk, 0)
 
     # ------------------------------------------------------------------------------ naming
 
@@ -223,11 +229,12 @@ class Roots:
         self.committed += len(roots)
         for chunk, bits in by_chunk.items():
             self._machine.free_items(chunk, 0, bits)
-            for group, (siblings, offset) in self._tree(chunk, bits):
+            for group, (siblings, offset) in list(self._tree(chunk, bits)):
                 group.closed = True
                 for child in group.chunks:
                     self._machine.free_items(child, group.level, -1)
                     child.ended = -1
+                group.chunks.clear()  # no cycles: what is dropped goes without the collector's help
                 siblings[offset] = None
             gone = self._gone.pop(chunk, 0) | bits
             if gone == below(SPAN):
