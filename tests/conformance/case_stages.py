@@ -100,12 +100,14 @@ class Batched:
         self._one = globals()[name]
 
     def __call__(self, *columns: list[Any], **static: Any) -> list[Any]:
-        """Keyword arguments that are lists as long as the batch are ports; the cases' statics are no lists."""
+        """Keyword arguments that are lists are ports: no case has a list as a static argument."""
         ports = {key: value for key, value in static.items() if isinstance(value, list)}
         rest = {key: value for key, value in static.items() if key not in ports}
         rows = zip(*columns, *ports.values(), strict=True)
         count = len(columns)
         return [
-            self._one(*row[:count], **dict(zip(ports, row[count:], strict=True)), **rest)
+            self._one(
+                *row[:count], **dict(zip(ports, row[count:], strict=True)), **rest
+            )
             for row in rows
         ]

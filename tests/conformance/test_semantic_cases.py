@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.conformance.backends import BACKENDS
 
 from fanfold.backends.base import Backend
 from fanfold.errors import DefinitionError
@@ -12,11 +13,18 @@ from fanfold.testing.comparison import compare
 from fanfold.testing.interpreter import interpret
 from fanfold.testing.observing import run_observed
 from fanfold.testing.strategies import plan_of
-from tests.conformance.backends import BACKENDS
-from tests.conformance.semantic_cases import WAITING, Case, differences, load, pipeline_of
+from tests.conformance.semantic_cases import (
+    WAITING,
+    Case,
+    differences,
+    load,
+    pipeline_of,
+)
 
 CASES = load()
-RUNNING = [case for case in CASES if "outputs" in case.expect and case.id not in WAITING]
+RUNNING = [
+    case for case in CASES if "outputs" in case.expect and case.id not in WAITING
+]
 REFUSED = [case for case in CASES if case.expect == {"error": "compile"}]
 
 
@@ -51,7 +59,9 @@ def test_what_makes_no_sense_is_refused_by_the_compiler(case: Case) -> None:
         plan_of(pipeline_of(case))
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.id in WAITING], ids=by_id)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.id in WAITING], ids=by_id
+)
 def test_what_this_version_lacks_is_refused_in_words(case: Case) -> None:
     waiting = WAITING[case.id]
     with pytest.raises((DefinitionError, AttributeError), match=waiting.refusal):

@@ -81,7 +81,11 @@ def run_observed(
 
 class _Run:
     def __init__(
-        self, plan: Plan, backend: Backend, roots: Sequence[tuple[Any, ...]], keys: Sequence[str]
+        self,
+        plan: Plan,
+        backend: Backend,
+        roots: Sequence[tuple[Any, ...]],
+        keys: Sequence[str],
     ) -> None:
         self._plan, self._backend, self._roots, self._keys = plan, backend, roots, keys
         self._workers: list[WorkerSpec] = []
@@ -105,7 +109,9 @@ class _Run:
             assert events, f"nothing happened for {HANG_S} s in an unfinished run"
             for event in events:
                 self._time_s = max(self._time_s, event.time_s)
-                assert not isinstance(event, (RecordsWritten, WriteFailed)), "there is no writer"
+                assert not isinstance(event, (RecordsWritten, WriteFailed)), (
+                    "there is no writer"
+                )
                 self._carry_out(self._core.handle(event))
             self._admit()
         self.observed.statistics = self._core.statistics(self._time_s)
@@ -117,7 +123,9 @@ class _Run:
             self._admitted += len(rows)
             streams = source_streams(self._plan, self._backend, rows)
             self._carry_out(
-                self._core.handle(RootsAdmitted(tuple(keys), streams, time_s=self._time_s))
+                self._core.handle(
+                    RootsAdmitted(tuple(keys), streams, time_s=self._time_s)
+                )
             )
         if self._admitted == len(self._roots):
             self._carry_out(self._core.handle(SourceExhausted(time_s=self._time_s)))
@@ -135,16 +143,24 @@ class _Run:
                     for result in command.results:
                         self._note(result)
                     roots = tuple(result.root for result in command.results)
-                    self._carry_out(self._core.handle(RootsCommitted(roots, time_s=self._time_s)))
+                    self._carry_out(
+                        self._core.handle(RootsCommitted(roots, time_s=self._time_s))
+                    )
                 case StopRun():
                     self.observed.stopped = command.failure
                     return
 
     def _note(self, result: RootResult) -> None:
-        assert result.root not in self.observed.results, f"root {result.root} ended twice"
+        assert result.root not in self.observed.results, (
+            f"root {result.root} ended twice"
+        )
         self.observed.results[result.root] = result
         self.observed.ended.append(result.root)
         for port, items in observe(self._core.machine, result.root).items():
             for item in items:
-                value = None if item.column is None else self._backend.read(item.column)[0]
-                self.observed.items[port][item.ordinals] = Seen(item.outcome, value, item.failure)
+                value = (
+                    None if item.column is None else self._backend.read(item.column)[0]
+                )
+                self.observed.items[port][item.ordinals] = Seen(
+                    item.outcome, value, item.failure
+                )

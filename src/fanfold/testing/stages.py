@@ -102,7 +102,9 @@ def listing(*values: Any, salt: int, trouble: Trouble, most: int, child: str) ->
     return [_child(n + i, child, trouble) for i in range(n % (most + 1))]
 
 
-def listings(*columns: list[Any], salt: int, trouble: Trouble, most: int, child: str) -> list[Any]:
+def listings(
+    *columns: list[Any], salt: int, trouble: Trouble, most: int, child: str
+) -> list[Any]:
     """The same for a batch."""
     return _batch(listing, columns, salt, trouble, most=most, child=child)
 
@@ -112,7 +114,10 @@ def album(*values: Any, salt: int, trouble: Trouble, most: int, child: str) -> A
     n = _meet(values, salt, trouble)
     if _mishap(n, trouble) == "missing":
         return {"n": n}
-    return {"n": n, "children": listing(n, salt=salt, trouble={}, most=most, child=child)}
+    return {
+        "n": n,
+        "children": listing(n, salt=salt, trouble={}, most=most, child=child),
+    }
 
 
 def twins(*values: Any, salt: int, trouble: Trouble, most: int, child: str) -> Any:
@@ -126,7 +131,9 @@ def twins(*values: Any, salt: int, trouble: Trouble, most: int, child: str) -> A
     )
 
 
-def each(*values: Any, salt: int, trouble: Trouble, most: int, child: str) -> Iterator[Any]:
+def each(
+    *values: Any, salt: int, trouble: Trouble, most: int, child: str
+) -> Iterator[Any]:
     """One item to children, one by one."""
     n = _meet(values, salt, trouble)
     for i in range(n % (most + 1)):
@@ -135,7 +142,9 @@ def each(*values: Any, salt: int, trouble: Trouble, most: int, child: str) -> It
         yield _child(n + i, child, trouble)
 
 
-def each_pair(*values: Any, salt: int, trouble: Trouble, most: int, child: str) -> Iterator[Any]:
+def each_pair(
+    *values: Any, salt: int, trouble: Trouble, most: int, child: str
+) -> Iterator[Any]:
     """One item to aligned pairs of children, one by one."""
     n = _meet(values, salt, trouble)
     for i in range(n % (most + 1)):

@@ -1,7 +1,8 @@
 """Made-up pipelines: Hypothesis strategies for programs through the public interface, and their inputs.
 
 Owns what a made-up pipeline may look like. A strategy gives a :class:`Sketch`, which is plain data (so
-that a failing example prints and shrinks well); :func:`build` turns it into a pipeline as a user would. The stages are those of :mod:`fanfold.testing.stages`. Needs the package ``hypothesis``.
+that a failing example prints and shrinks well); :func:`build` turns it into a pipeline as a user
+would. The stages are those of :mod:`fanfold.testing.stages`. Needs the package ``hypothesis``.
 """
 
 from __future__ import annotations
@@ -71,18 +72,36 @@ class _Kind:
 
 _KINDS: Final = {
     "number": _Kind(stages.number, ("int",)),
-    "numbers": _Kind(stages.numbers, ("int",), batched=True, troubles=("raise", "fail", "shape")),
+    "numbers": _Kind(
+        stages.numbers, ("int",), batched=True, troubles=("raise", "fail", "shape")
+    ),
     "Weigher": _Kind(stages.Weigher, ("int",), batched=True, args=(3,)),
-    "page": _Kind(stages.page, ("page",), troubles=("raise", "fail", "missing", "none")),
-    "pages": _Kind(stages.pages, ("page",), batched=True, troubles=("fail", "missing", "shape")),
-    "pair": _Kind(stages.pair, ("int", "page"), troubles=("raise", "fail", "shape", "missing")),
-    "pairs": _Kind(stages.pairs, ("int", "page"), batched=True, troubles=("raise", "fail")),
-    "listing": _Kind(stages.listing, ("list",), True, False, ("raise", "fail", "shape", "none")),
-    "listings": _Kind(stages.listings, ("list",), True, True, ("raise", "fail", "none")),
+    "page": _Kind(
+        stages.page, ("page",), troubles=("raise", "fail", "missing", "none")
+    ),
+    "pages": _Kind(
+        stages.pages, ("page",), batched=True, troubles=("fail", "missing", "shape")
+    ),
+    "pair": _Kind(
+        stages.pair, ("int", "page"), troubles=("raise", "fail", "shape", "missing")
+    ),
+    "pairs": _Kind(
+        stages.pairs, ("int", "page"), batched=True, troubles=("raise", "fail")
+    ),
+    "listing": _Kind(
+        stages.listing, ("list",), True, False, ("raise", "fail", "shape", "none")
+    ),
+    "listings": _Kind(
+        stages.listings, ("list",), True, True, ("raise", "fail", "none")
+    ),
     "album": _Kind(stages.album, ("album",), True, False, ("fail", "missing")),
     "twins": _Kind(stages.twins, ("list", "list"), True, False, ("raise", "shape")),
-    "each": _Kind(stages.each, ("list",), True, False, ("raise", "fail", "half", "missing")),
-    "each_pair": _Kind(stages.each_pair, ("list", "list"), True, False, ("half", "shape", "fail")),
+    "each": _Kind(
+        stages.each, ("list",), True, False, ("raise", "fail", "half", "missing")
+    ),
+    "each_pair": _Kind(
+        stages.each_pair, ("list", "list"), True, False, ("half", "shape", "fail")
+    ),
     "iterated": _Kind(stages.iterated, ("list",), True, False, ("half", "none")),
 }
 
@@ -116,7 +135,10 @@ class _Drawing:
         return self.draw(st.sampled_from(list(options)))
 
     def add(
-        self, step: Step, ports: Sequence[tuple[tuple[int, ...], str, bool]], **more: Any
+        self,
+        step: Step,
+        ports: Sequence[tuple[tuple[int, ...], str, bool]],
+        **more: Any,
     ) -> None:
         """Record a step and the ports (level, shape, control) that come of it."""
         for level, shape, control in ports:
@@ -125,7 +147,11 @@ class _Drawing:
 
     def some(self, level: tuple[int, ...], *shapes: str) -> list[_Port]:
         """Ports of a level with one of the shapes that may control."""
-        return [p for p in self.ports if p.level == level and p.shape in shapes and p.control]
+        return [
+            p
+            for p in self.ports
+            if p.level == level and p.shape in shapes and p.control
+        ]
 
     # ------------------------------------------------------------------------------- the operations
 
@@ -169,11 +195,17 @@ class _Drawing:
         first = len(self.ports)
         made = [(level, shape, True) for shape in shapes]
         self.add(
-            Step("call", inputs, len(shapes), options), made, call=len(self.steps), child=child
+            Step("call", inputs, len(shapes), options),
+            made,
+            call=len(self.steps),
+            child=child,
         )
         opened = list(range(first, first + len(shapes)))
         if kind == "album":
-            self.add(Step("field", (first,), 1, {"name": "children"}), [(level, "list", True)])
+            self.add(
+                Step("field", (first,), 1, {"name": "children"}),
+                [(level, "list", True)],
+            )
             opened = [first + 1]
         elif len(opened) == 2 and not self.draw(st.booleans()):
             opened = [self.choose(opened)]  # the other list stays a value
@@ -199,25 +231,36 @@ class _Drawing:
         port = self.choose([p for p in self.ports if p.shape == "page" and p.control])
         name = self.choose(list(FIELDS))
         self.add(
-            Step("field", (port.number,), 1, {"name": name}), [(port.level, FIELDS[name], True)]
+            Step("field", (port.number,), 1, {"name": name}),
+            [(port.level, FIELDS[name], True)],
         )
 
     def filter(self) -> None:
-        mask = self.choose([p for p in self.ports if p.shape in ("flag", "int") and p.control])
+        mask = self.choose(
+            [p for p in self.ports if p.shape in ("flag", "int") and p.control]
+        )
         port = self.choose([p for p in self.ports if p.level == mask.level])
         self.add(
-            Step("filter", (port.number, mask.number)), [(port.level, port.shape, port.control)]
+            Step("filter", (port.number, mask.number)),
+            [(port.level, port.shape, port.control)],
         )
 
     def split_and_merge(self) -> None:
         by = self.choose([p for p in self.ports if p.shape == "label" and p.control])
         port = self.choose([p for p in self.ports if p.level == by.level])
-        labels = self.draw(st.lists(st.sampled_from(LABELS), min_size=1, max_size=3, unique=True))
+        labels = self.draw(
+            st.lists(st.sampled_from(LABELS), min_size=1, max_size=3, unique=True)
+        )
         rest = self.draw(st.booleans()) or len(labels) == 1
         made = len(labels) + rest
         first = len(self.ports)
         self.add(
-            Step("split", (port.number, by.number), made, {"into": tuple(labels), "rest": rest}),
+            Step(
+                "split",
+                (port.number, by.number),
+                made,
+                {"into": tuple(labels), "rest": rest},
+            ),
             [(port.level, port.shape, port.control)] * made,
         )
         routes = [self._through(first + i) for i in range(made)]
@@ -228,7 +271,9 @@ class _Drawing:
         port = self.choose(self.ports)
         mates = [p.number for p in self.ports if p.level == port.level and p != port]
         if mates:
-            more = self.draw(st.lists(st.sampled_from(mates), min_size=1, max_size=2, unique=True))
+            more = self.draw(
+                st.lists(st.sampled_from(mates), min_size=1, max_size=2, unique=True)
+            )
             self._merge([port.number, *more])
 
     def record(self) -> None:
@@ -262,7 +307,10 @@ class _Drawing:
             defaults = {"int": 7, "page": page, "flag": True, "label": "a"}
             options["default"] = defaults.get(shape)
         control = shape != "any" and all(port.control for port in ports)
-        self.add(Step("merge", tuple(numbers), 1, options), [(ports[0].level, shape, control)])
+        self.add(
+            Step("merge", tuple(numbers), 1, options),
+            [(ports[0].level, shape, control)],
+        )
 
     def _inputs(
         self, port: _Port, depth: int = DEPTH_LIMIT
@@ -324,7 +372,9 @@ def sketches(draw: Any) -> Sketch:
         drawing.choose(drawing.possible())()
     numbers = st.sampled_from([port.number for port in drawing.ports[len(shapes) :]])
     outputs = draw(st.lists(numbers, min_size=1, max_size=4, unique=True))
-    structure = draw(st.sampled_from(["tuple", "dict"])) if len(outputs) > 1 else "single"
+    structure = (
+        draw(st.sampled_from(["tuple", "dict"])) if len(outputs) > 1 else "single"
+    )
     roots = draw(st.lists(st.tuples(*(_VALUES[shape] for shape in shapes)), max_size=5))
     sketch = Sketch(
         len(shapes),
@@ -358,7 +408,12 @@ def prune(sketch: Sketch) -> Sketch:
         steps.append(Step(step.op, ports, step.made, step.options))
     outputs = tuple(renamed[number] for number in sketch.outputs)
     return Sketch(
-        sketch.sources, sketch.stages, tuple(steps), outputs, sketch.structure, sketch.roots
+        sketch.sources,
+        sketch.stages,
+        tuple(steps),
+        outputs,
+        sketch.structure,
+        sketch.roots,
     )
 
 
@@ -401,7 +456,10 @@ def plan_of(pipeline: ff.Pipeline) -> Plan:
 
 def _make_stage(index: int, sketch: StageSketch) -> Any:
     kind = _KINDS[sketch.kind]
-    options: dict[str, Any] = {"name": f"{sketch.kind}{index}", "replicas": sketch.replicas}
+    options: dict[str, Any] = {
+        "name": f"{sketch.kind}{index}",
+        "replicas": sketch.replicas,
+    }
     if sketch.batch_size is not None:
         options["batch_size"] = sketch.batch_size
     if len(kind.shapes) > 1:
@@ -430,7 +488,15 @@ def _apply(step: Step, ports: list[Any], made: Sequence[Any]) -> Sequence[Any]:
         case "merge":
             result = ff.merge(*ports, **options)
         case "record":
-            result = ff.record(**{f"f{i}": port for i, port in enumerate(ports)}, constant="c")
+            result = ff.record(
+                **{f"f{i}": port for i, port in enumerate(ports)}, constant="c"
+            )
         case _:
             raise AssertionError(step.op)
-    return result if step.made > 1 else (result[0],) if isinstance(result, tuple) else (result,)
+    return (
+        result
+        if step.made > 1
+        else (result[0],)
+        if isinstance(result, tuple)
+        else (result,)
+    )
