@@ -79,9 +79,7 @@ def declare(function: Callable[..., Any], *, name: str | None, level: str) -> De
     if not sources:
         hint = "Give the function a positional parameter for what the source yields."
         problems.append(Problem("FF208", where, "the pipeline has no source.", hint))
-    return Declaration(
-        function, label, level, tuple(sources), settings, where, tuple(problems)
-    )
+    return Declaration(function, label, level, tuple(sources), settings, where, tuple(problems))
 
 
 def trace(
@@ -142,7 +140,6 @@ def trace(
         ops=tuple(tracing.ops),
         outputs=tuple(outputs),
         structure=structure,
-        where=declaration.where,
         problems=tuple(problems),
         complete=complete,
     )

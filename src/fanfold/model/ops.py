@@ -10,6 +10,7 @@ from collections.abc import Hashable, Sequence
 from types import EllipsisType
 from typing import Any, Final, Literal, Protocol, TypeVar, overload
 
+from fanfold.failures import Failure
 from fanfold.model.graph import (
     BroadcastOp,
     ExpandOp,
@@ -21,7 +22,6 @@ from fanfold.model.graph import (
 )
 from fanfold.model.port import Port
 from fanfold.model.trace import Trace, required
-from fanfold.failures import Failure
 from fanfold.plan import Constant
 
 A = TypeVar("A")
@@ -126,7 +126,11 @@ def gather(
 ) -> tuple[Port[list[A]], Port[list[B]], Port[list[C]]]: ...
 @overload
 def gather(
-    *ports: Port[Any], failed: Literal["fail", "drop", "mark"] = "fail"
+    a: Port[Any],
+    b: Port[Any],
+    /,
+    *more: Port[Any],
+    failed: Literal["fail", "drop", "mark"] = "fail",
 ) -> tuple[Port[list[Any]], ...]: ...
 def gather(*ports: Port[Any], failed: str = "fail", **later: Any) -> Any:
     """Collect children per parent, in ordinal order, into a list at the parent's level.
@@ -209,7 +213,7 @@ def split(port: Port[T], by: Port[Any], into: Sequence[Hashable]) -> tuple[Port[
     good = _labels_are_good(trace, into, labels)
     if inputs is None or not good:
         return trace.broken([port, by], max(len(labels), 1))
-    rest = labels[-1] is ...
+    rest = labels[-1:] == (...,)
     listed = labels[:-1] if rest else labels
     name = trace.name_of(inputs[0])
     names = [f"split({name}, {label!r})" for label in listed]
@@ -222,9 +226,7 @@ def split(port: Port[T], by: Port[Any], into: Sequence[Hashable]) -> tuple[Port[
 @overload
 def merge(*ports: Port[T], failed: Literal["stop", "next"] = "stop") -> Port[T]: ...
 @overload
-def merge(
-    *ports: Port[T], default: D, failed: Literal["stop", "next"] = "stop"
-) -> Port[T | D]: ...
+def merge(*ports: Port[T], default: D, failed: Literal["stop", "next"] = "stop") -> Port[T | D]: ...
 def merge(*ports: Port[Any], default: Any = _MISSING, failed: str = "stop") -> Port[Any]:
     """Join routes again: of each item the first port, in the order given, that is done.
 

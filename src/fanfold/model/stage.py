@@ -82,9 +82,7 @@ class Stage:
                 if definition.is_class
                 else definition.target
             )
-        entry: Callable[..., Any] = getattr(
-            self._instance, definition.options.method or "__call__"
-        )
+        entry: Callable[..., Any] = getattr(self._instance, definition.options.method or "__call__")
         return entry
 
     def _refuse_ports(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
