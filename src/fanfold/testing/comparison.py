@@ -14,7 +14,13 @@ from typing import Any, Final, TypeAlias
 from fanfold.failures import Failure
 from fanfold.outcomes import Outcome
 from fanfold.plan import Plan
-from fanfold.testing.interpreter import LOST, Interpretation, Item, MarkedFailure, Ordinals
+from fanfold.testing.interpreter import (
+    LOST,
+    Interpretation,
+    Item,
+    MarkedFailure,
+    Ordinals,
+)
 
 OWN_WORDS: Final = frozenset({"raised", "declared"})
 """Kinds whose message is the user's, so that a run has to repeat it; elsewhere the words are ours."""
@@ -33,7 +39,9 @@ Observation: TypeAlias = Mapping[int, Mapping[Ordinals, Seen]]
 """By port: the output items of a real run, by their full ordinals (the root's position first)."""
 
 
-def compare(plan: Plan, interpreted: Interpretation, observed: Observation) -> list[str]:
+def compare(
+    plan: Plan, interpreted: Interpretation, observed: Observation
+) -> list[str]:
     """All differences between a run and the meaning of its plan, in words; none if they are equal."""
     return list(_differences(plan, interpreted, observed))
 
@@ -49,7 +57,10 @@ def compare_failures(
         failures: By the root's position, the failures that the run listed for it.
     """
     possible = [
-        cause for items in interpreted.ports.values() for item in items.values() for cause in item.causes
+        cause
+        for items in interpreted.ports.values()
+        for item in items.values()
+        for cause in item.causes
     ]
     found = [
         f"root {root} lists a failure that cannot happen: {show(failure)}"
@@ -60,12 +71,18 @@ def compare_failures(
     for output in plan.outputs:
         for at, item in interpreted.ports[output.port].items():
             listed = failures.get(at[0], ())
-            if item.outcome in LOST and not any(_is_cause(item.causes, one) for one in listed):
-                found.append(f"{_name(plan, output.port, at)} is lost, but none of its causes is listed")
+            if item.outcome in LOST and not any(
+                _is_cause(item.causes, one) for one in listed
+            ):
+                found.append(
+                    f"{_name(plan, output.port, at)} is lost, but none of its causes is listed"
+                )
     return found
 
 
-def _differences(plan: Plan, interpreted: Interpretation, observed: Observation) -> Iterator[str]:
+def _differences(
+    plan: Plan, interpreted: Interpretation, observed: Observation
+) -> Iterator[str]:
     for output in plan.outputs:
         expected, seen = interpreted.ports[output.port], observed.get(output.port, {})
         for at in sorted(expected.keys() | seen.keys()):
@@ -75,12 +92,18 @@ def _differences(plan: Plan, interpreted: Interpretation, observed: Observation)
             elif at not in expected:
                 yield f"{name} does not exist, but was observed as {seen[at]}"
             else:
-                yield from (f"{name} {text}" for text in _compare_item(expected[at], seen[at]))
+                yield from (
+                    f"{name} {text}" for text in _compare_item(expected[at], seen[at])
+                )
 
 
 def _compare_item(expected: Item, seen: Seen) -> Iterator[str]:
     if seen.outcome is not expected.outcome:
-        got = seen.outcome.value if seen.failure is None else f"{seen.outcome.value} ({show(seen.failure)})"
+        got = (
+            seen.outcome.value
+            if seen.failure is None
+            else f"{seen.outcome.value} ({show(seen.failure)})"
+        )
         yield f"should be {_show_item(expected)}, but is {got}"
     elif expected.outcome is Outcome.DONE:
         if not same_value(expected.value, seen.value):
@@ -145,7 +168,11 @@ def show(failure: Failure) -> str:
 def _show_item(item: Item) -> str:
     if item.outcome is Outcome.DONE:
         return f"done with {item.value!r}"
-    return f"{item.outcome.value} {_show_all(item.causes)}" if item.causes else item.outcome.value
+    return (
+        f"{item.outcome.value} {_show_all(item.causes)}"
+        if item.causes
+        else item.outcome.value
+    )
 
 
 def _show_all(causes: frozenset[Failure]) -> str:

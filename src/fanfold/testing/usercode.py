@@ -1,8 +1,8 @@
 """One item through one stage, alone: what a user's function or class makes of it.
 
 Owns the interpreter's reading of stages (M2, M3, M14, M21): arguments, batches of one, tuples of outputs,
-children, and what counts as a failure. Knows nothing of other items, of levels or of outcomes, and shares no code with the workers:
-it is the second opinion on them.
+children, and what counts as a failure. Knows nothing of other items, of levels or of outcomes, and shares
+no code with the workers: it is the second opinion on them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ class Stages:
                 released = []
                 for child in result:
                     released.append(_tuple(child, count))
-                outputs = tuple([row[position] for row in released] for position in range(count))
+                outputs = tuple(
+                    [row[position] for row in released] for position in range(count)
+                )
             else:
                 outputs = _tuple(result, count)
                 self._check_children(call, outputs)
@@ -84,7 +86,11 @@ class Stages:
     def _entry(self, index: int) -> Callable[..., Any]:
         if index not in self._entries:
             stage = self._plan.stages[index]
-            made = stage.target(*stage.args, **stage.kwargs) if stage.is_class else stage.target
+            made = (
+                stage.target(*stage.args, **stage.kwargs)
+                if stage.is_class
+                else stage.target
+            )
             self._entries[index] = getattr(made, stage.method) if stage.method else made
         return self._entries[index]
 
@@ -98,7 +104,9 @@ class Stages:
             except LookupError:
                 continue  # The field's own item fails, and the expansion with it, but not the task.
             if not all(map(is_sequence, opened)):
-                raise ContractBroken("children are a list, a tuple, an array or an iterator")
+                raise ContractBroken(
+                    "children are a list, a tuple, an array or an iterator"
+                )
             if len({len(children) for children in opened}) > 1:
                 raise ContractBroken("aligned children are equally many")
 

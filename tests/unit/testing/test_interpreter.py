@@ -22,7 +22,9 @@ def told(interpretation: Interpretation, port: int) -> list[Any]:
         if item.outcome.value == "done":
             found.append(item.value)
         elif item.causes:
-            found.append((item.outcome.value, *sorted(cause.message for cause in item.causes)))
+            found.append(
+                (item.outcome.value, *sorted(cause.message for cause in item.causes))
+            )
         else:
             found.append(item.outcome.value)
     return found
@@ -68,7 +70,9 @@ def test_positional_keyword_and_static_arguments() -> None:
 
     d = Draft()
     a, b = d.source("a"), d.source("b")
-    assert run(d.plan(d.call(subtract, a, named={"right": b}, scale=10)), (5, 3), (1, 1)) == [[20, 0]]
+    assert run(
+        d.plan(d.call(subtract, a, named={"right": b}, scale=10)), (5, 3), (1, 1)
+    ) == [[20, 0]]
 
 
 def test_a_class_stage_is_constructed_once_and_may_name_its_method() -> None:
@@ -83,7 +87,9 @@ def test_a_class_stage_is_constructed_once_and_may_name_its_method() -> None:
             return [x + self.k for x in xs]
 
     d = Draft()
-    assert run(d.plan(d.call(Adder, d.source("a"), batch=8, args=(3,), method="add")), 1, 2) == [[4, 5]]
+    assert run(
+        d.plan(d.call(Adder, d.source("a"), batch=8, args=(3,), method="add")), 1, 2
+    ) == [[4, 5]]
     assert made == [3]
 
 
@@ -103,7 +109,9 @@ def test_an_unexpanded_port_stays_readable_and_of_a_generator_is_the_list() -> N
     assert run(d.plan(made, d.expand(made)), 2, 0) == [[[0, 1], []], [0, 1]]
 
 
-def test_a_null_child_a_dropped_child_a_failed_child_and_no_child_are_four_things() -> None:
+def test_a_null_child_a_dropped_child_a_failed_child_and_no_child_are_four_things() -> (
+    None
+):
     def give(values: Any) -> Any:
         return values
 
@@ -112,7 +120,9 @@ def test_a_null_child_a_dropped_child_a_failed_child_and_no_child_are_four_thing
     kept, _ = d.split(child, child, into=("drop",), rest=True)[::-1]
     good = d.call(bad_if, kept, eq="fail")
     out = d.plan(d.gather(good))
-    assert run(out, [], [None], ["drop"], ["fail"]) == [[[], [None], [], ("suppressed", "bad fail")]]
+    assert run(out, [], [None], ["drop"], ["fail"]) == [
+        [[], [None], [], ("suppressed", "bad fail")]
+    ]
 
 
 def test_item_failure_raised_or_returned_fails_all_outputs_of_its_task() -> None:
@@ -148,11 +158,15 @@ def test_an_exception_fails_only_its_item_in_a_batched_stage_too() -> None:
 
     d = Draft()
     expected = ("failed", "ZeroDivisionError: division by zero")
-    assert run(d.plan(d.call(invert, d.source("a"), batch=3)), 1, 0, 2) == [[1.0, expected, 0.5]]
+    assert run(d.plan(d.call(invert, d.source("a"), batch=3)), 1, 0, 2) == [
+        [1.0, expected, 0.5]
+    ]
 
 
 @pytest.mark.parametrize("result", [[], [1, 2], None, "x", {"a": 1}, {1}, 7])
-def test_a_batched_stage_that_returns_the_wrong_length_breaks_the_contract(result: Any) -> None:
+def test_a_batched_stage_that_returns_the_wrong_length_breaks_the_contract(
+    result: Any,
+) -> None:
     def give(xs: list[Any]) -> Any:
         return result
 
@@ -169,7 +183,11 @@ def test_what_is_not_children_fails_the_producing_task(value: Any) -> None:
     made = d.call(give, d.source("a"))
     child = d.expand(made)
     outputs = run(d.plan(made, child, d.gather(child)), 0)
-    assert [outputs[0][0][0], outputs[1], outputs[2][0][0]] == ["failed", [], "suppressed"]
+    assert [outputs[0][0][0], outputs[1], outputs[2][0][0]] == [
+        "failed",
+        [],
+        "suppressed",
+    ]
 
 
 def test_aligned_children_of_unequal_counts_fail_the_producing_task() -> None:
@@ -183,14 +201,21 @@ def test_aligned_children_of_unequal_counts_fail_the_producing_task() -> None:
     results = run(d.plan(left, *gathered), 2, 3)
     assert results[1][0] == [0, 1]
     assert results[2][0] == [0, 0]
-    assert [result[1][0] for result in results] == ["failed", "suppressed", "suppressed"]
+    assert [result[1][0] for result in results] == [
+        "failed",
+        "suppressed",
+        "suppressed",
+    ]
 
 
 def test_a_dropped_parent_has_a_dropped_expansion() -> None:
     d = Draft()
     a, keep = d.source("a"), d.source("keep")
     child = d.expand(d.call(upto, d.filter(a, keep)))
-    assert run(d.plan(child, d.gather(child)), (2, True), (1, False)) == [[0, 1], [[0, 1], DROPPED]]
+    assert run(d.plan(child, d.gather(child)), (2, True), (1, False)) == [
+        [0, 1],
+        [[0, 1], DROPPED],
+    ]
 
 
 def test_a_failed_parent_has_a_failed_expansion() -> None:
@@ -228,7 +253,10 @@ def test_a_gather_over_a_half_failed_expansion_may_name_a_failed_member() -> Non
     d = Draft()
     child = d.call(bad_if, d.expand(d.call(each, d.source("a"))), eq=1)
     plan = d.plan(d.gather(child), d.gather(child, failed="drop"))
-    expected = [("suppressed", "ValueError: half-way", "bad 1"), ("suppressed", "ValueError: half-way")]
+    expected = [
+        ("suppressed", "ValueError: half-way", "bad 1"),
+        ("suppressed", "ValueError: half-way"),
+    ]
     assert [result[0] for result in run(plan, 2)] == expected
 
 
@@ -253,7 +281,9 @@ def test_fail_drop_and_mark() -> None:
 
     d = Draft()
     result = d.call(page, d.expand(d.call(upto, d.source("a"))))
-    fail, drop, mark = (d.gather(result, failed=how) for how in ("fail", "drop", "mark"))
+    fail, drop, mark = (
+        d.gather(result, failed=how) for how in ("fail", "drop", "mark")
+    )
     plan = d.plan(fail, drop, mark)
     items = interpret(plan, [(10,)], ["doc"]).ports
     (cause,) = items[fail][0,].causes
@@ -305,8 +335,14 @@ def test_a_filter_is_decided_by_its_source_first_then_its_mask() -> None:
     a, m = d.source("a"), d.source("m")
     source, mask = d.call(bad_if, a, eq=1), d.call(bad_if, m, eq="bad")
     plan = d.plan(d.filter(source, mask))
-    results = run(plan, (1, False), (1, "bad"), (2, "bad"), (2, True), (2, False), (2, 1))
-    assert results[0][:5] == [("failed", "bad 1")] * 2 + [("failed", "bad bad"), 2, DROPPED]
+    results = run(
+        plan, (1, False), (1, "bad"), (2, "bad"), (2, True), (2, False), (2, 1)
+    )
+    assert results[0][:5] == [("failed", "bad 1")] * 2 + [
+        ("failed", "bad bad"),
+        2,
+        DROPPED,
+    ]
     assert results[0][5][0] == "failed"
 
 
@@ -337,7 +373,9 @@ def test_merge_with_next_and_nothing_left_is_suppressed_if_any_failed() -> None:
     d = Draft()
     a, keep = d.source("a"), d.source("keep")
     one, two = d.call(bad_if, a, eq=1), d.filter(a, keep)
-    plan = d.plan(d.merge(one, two, failed="next"), d.merge(one, two, failed="next", default=9))
+    plan = d.plan(
+        d.merge(one, two, failed="next"), d.merge(one, two, failed="next", default=9)
+    )
     rows = [(1, False), (1, True), (2, False)]
     assert run(plan, *rows) == [[("suppressed", "bad 1"), 1, 2], [9, 1, 2]]
 
@@ -364,7 +402,9 @@ def test_field_of_mappings_and_objects_and_a_missing_one() -> None:
     assert results[0][2][0] == "failed"
 
 
-def test_expanding_a_field_that_is_missing_fails_the_expansion_but_not_the_task() -> None:
+def test_expanding_a_field_that_is_missing_fails_the_expansion_but_not_the_task() -> (
+    None
+):
     def give(value: Any) -> Any:
         return value
 
