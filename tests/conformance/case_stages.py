@@ -106,8 +106,6 @@ class Batched:
         rows = zip(*columns, *ports.values(), strict=True)
         count = len(columns)
         return [
-            self._one(
-                *row[:count], **dict(zip(ports, row[count:], strict=True)), **rest
-            )
+            self._one(*row[:count], **dict(zip(ports, row[count:], strict=True)), **rest)
             for row in rows
         ]

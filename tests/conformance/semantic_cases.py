@@ -47,9 +47,7 @@ class Case:
     expect: Mapping[str, Any]
 
     def roots(self) -> list[tuple[Any, ...]]:
-        return list(
-            zip(*(self.inputs[name] for name in self.graph["sources"]), strict=True)
-        )
+        return list(zip(*(self.inputs[name] for name in self.graph["sources"]), strict=True))
 
 
 def load() -> list[Case]:
@@ -57,9 +55,7 @@ def load() -> list[Case]:
     cases = []
     for line in FILE.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        cases.append(
-            Case(row["id"], row["title"], row["graph"], row["inputs"], row["expect"])
-        )
+        cases.append(Case(row["id"], row["title"], row["graph"], row["inputs"], row["expect"]))
     return cases
 
 
@@ -77,9 +73,7 @@ def pipeline_of(case: Case) -> Any:
             ports.update(zip(names, results, strict=True))
         outputs = graph["outputs"]
         return (
-            ports[outputs]
-            if isinstance(outputs, str)
-            else tuple(ports[name] for name in outputs)
+            ports[outputs] if isinstance(outputs, str) else tuple(ports[name] for name in outputs)
         )
 
     def one(a: ff.Port[Any]) -> Any:
@@ -141,9 +135,7 @@ def _apply(node: Mapping[str, Any], ports: Mapping[str, Any], stages: _Stages) -
     raise AssertionError(node["op"])
 
 
-def differences(
-    case: Case, plan: Plan, items: Mapping[int, Mapping[Any, Any]]
-) -> list[str]:
+def differences(case: Case, plan: Plan, items: Mapping[int, Mapping[Any, Any]]) -> list[str]:
     """What of the case's expectation does not hold. ``items`` are the interpreter's or a run's."""
     expected = case.expect["outputs"]
     outputs = [expected] if isinstance(case.graph["outputs"], str) else expected
@@ -151,9 +143,7 @@ def differences(
     for output, values in zip(plan.outputs, outputs, strict=True):
         seen = [item for _, item in sorted(items[output.port].items())]
         if len(seen) != len(values) or not all(map(_fits, values, seen)):
-            found.append(
-                f"{plan.ports[output.port].name}: expected {values}, got {seen}"
-            )
+            found.append(f"{plan.ports[output.port].name}: expected {values}, got {seen}")
     return found
 
 
@@ -165,8 +155,6 @@ def _fits(expected: Any, item: Any) -> bool:
     cause = expected.get("cause")
     causes = item.causes if hasattr(item, "causes") else [item.failure]
     return cause is None or all(
-        cause[1:] in failure.message
-        if cause.startswith("~")
-        else failure.message == cause
+        cause[1:] in failure.message if cause.startswith("~") else failure.message == cause
         for failure in causes
     )

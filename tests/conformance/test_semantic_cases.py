@@ -22,9 +22,7 @@ from tests.conformance.semantic_cases import (
 )
 
 CASES = load()
-RUNNING = [
-    case for case in CASES if "outputs" in case.expect and case.id not in WAITING
-]
+RUNNING = [case for case in CASES if "outputs" in case.expect and case.id not in WAITING]
 REFUSED = [case for case in CASES if case.expect == {"error": "compile"}]
 
 
@@ -59,9 +57,7 @@ def test_what_makes_no_sense_is_refused_by_the_compiler(case: Case) -> None:
         plan_of(pipeline_of(case))
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in CASES if case.id in WAITING], ids=by_id
-)
+@pytest.mark.parametrize("case", [case for case in CASES if case.id in WAITING], ids=by_id)
 def test_what_this_version_lacks_is_refused_in_words(case: Case) -> None:
     waiting = WAITING[case.id]
     with pytest.raises((DefinitionError, AttributeError), match=waiting.refusal):

@@ -39,9 +39,7 @@ Observation: TypeAlias = Mapping[int, Mapping[Ordinals, Seen]]
 """By port: the output items of a real run, by their full ordinals (the root's position first)."""
 
 
-def compare(
-    plan: Plan, interpreted: Interpretation, observed: Observation
-) -> list[str]:
+def compare(plan: Plan, interpreted: Interpretation, observed: Observation) -> list[str]:
     """All differences between a run and the meaning of its plan, in words; none if they are equal."""
     return list(_differences(plan, interpreted, observed))
 
@@ -71,18 +69,14 @@ def compare_failures(
     for output in plan.outputs:
         for at, item in interpreted.ports[output.port].items():
             listed = failures.get(at[0], ())
-            if item.outcome in LOST and not any(
-                _is_cause(item.causes, one) for one in listed
-            ):
+            if item.outcome in LOST and not any(_is_cause(item.causes, one) for one in listed):
                 found.append(
                     f"{_name(plan, output.port, at)} is lost, but none of its causes is listed"
                 )
     return found
 
 
-def _differences(
-    plan: Plan, interpreted: Interpretation, observed: Observation
-) -> Iterator[str]:
+def _differences(plan: Plan, interpreted: Interpretation, observed: Observation) -> Iterator[str]:
     for output in plan.outputs:
         expected, seen = interpreted.ports[output.port], observed.get(output.port, {})
         for at in sorted(expected.keys() | seen.keys()):
@@ -92,9 +86,7 @@ def _differences(
             elif at not in expected:
                 yield f"{name} does not exist, but was observed as {seen[at]}"
             else:
-                yield from (
-                    f"{name} {text}" for text in _compare_item(expected[at], seen[at])
-                )
+                yield from (f"{name} {text}" for text in _compare_item(expected[at], seen[at]))
 
 
 def _compare_item(expected: Item, seen: Seen) -> Iterator[str]:
@@ -168,11 +160,7 @@ def show(failure: Failure) -> str:
 def _show_item(item: Item) -> str:
     if item.outcome is Outcome.DONE:
         return f"done with {item.value!r}"
-    return (
-        f"{item.outcome.value} {_show_all(item.causes)}"
-        if item.causes
-        else item.outcome.value
-    )
+    return f"{item.outcome.value} {_show_all(item.causes)}" if item.causes else item.outcome.value
 
 
 def _show_all(causes: frozenset[Failure]) -> str:

@@ -54,9 +54,7 @@ class BackendConformance(ABC):
 
     # -------------------------------------------------------------------------------------- the kit
 
-    def run(
-        self, pipeline: Any, roots: Sequence[Any], **extra: Any
-    ) -> tuple[Plan, Observed]:
+    def run(self, pipeline: Any, roots: Sequence[Any], **extra: Any) -> tuple[Plan, Observed]:
         """Run a pipeline on the backend without comparing it."""
         rows = [root if isinstance(root, tuple) else (root,) for root in roots]
         plan = plan_of(pipeline)
@@ -150,9 +148,7 @@ class BackendConformance(ABC):
             page = ff.expand(PAGES(n), "page")
             return ff.gather(ff.stage(s.add, batch_size=4)(page, k))
 
-        assert self.check(pipeline, [(2, 10), (0, 20), (3, 30)]) == [
-            [[10, 11], [], [30, 31, 32]]
-        ]
+        assert self.check(pipeline, [(2, 10), (0, 20), (3, 30)]) == [[[10, 11], [], [30, 31, 32]]]
 
     def test_one_stage_in_two_calls(self) -> None:
         scale = ff.stage(s.scale, batch_size=4)
@@ -187,9 +183,7 @@ class BackendConformance(ABC):
         @ff.pipeline(level="page")
         def pipeline(n: ff.Port[Any]) -> Any:
             region = ff.expand(ff.stage(s.regions)(n), "region")
-            text, table, rest = ff.split(
-                region, region["kind"], into=("text", "table", ...)
-            )
+            text, table, rest = ff.split(region, region["kind"], into=("text", "table", ...))
             read = ff.stage(s.read, batch_size=2)
             strict = ff.stage(s.read_tables, batch_size=2)
             merged = ff.merge(
@@ -267,9 +261,7 @@ class BackendConformance(ABC):
 
         plan, observed = self.run(pipeline, [1_000])
         items = observed.items[plan.outputs[0].port]
-        assert {
-            at[1] for at, item in items.items() if item.outcome is not Outcome.DONE
-        } == {537}
+        assert {at[1] for at, item in items.items() if item.outcome is not Outcome.DONE} == {537}
         (failure,) = observed.failures[0]
         assert (failure.ordinals, failure.call) == ((0, 537), "raise_if_batched")
         assert (failure.kind, failure.exception) == ("raised", "ValueError")
@@ -359,16 +351,11 @@ class BackendConformance(ABC):
 
         plan, observed = self.run(pipeline, [1, 2, 3])
         told_items = [
-            [
-                told(item)[0] if item.failure else told(item)
-                for _, item in sorted(items.items())
-            ]
+            [told(item)[0] if item.failure else told(item) for _, item in sorted(items.items())]
             for items in (observed.items[output.port] for output in plan.outputs)
         ]
         assert told_items == [[1, "failed", 3], [[1], [2], "suppressed"]]
-        assert {f.kind for root in (1, 2) for f in observed.failures[root]} == {
-            "unpicklable"
-        }
+        assert {f.kind for root in (1, 2) for f in observed.failures[root]} == {"unpicklable"}
         assert sum(worker.restarts for worker in observed.statistics.workers) == 0
 
     def test_values_never_pass_through_the_driver(self) -> None:
@@ -377,9 +364,7 @@ class BackendConformance(ABC):
 
         @ff.pipeline(level="document")
         def pipeline(n: ff.Port[Any]) -> Any:
-            page = ff.expand(
-                ff.stage(s.guarded_children)(n, driver=s.this_process()), "page"
-            )
+            page = ff.expand(ff.stage(s.guarded_children)(n, driver=s.this_process()), "page")
             kept = ff.filter(page, page["keep"])
             passed = ff.stage(s.identity_batched, batch_size=2)(kept)
             return ff.stage(s.guarded_total)(ff.gather(passed))
@@ -392,9 +377,7 @@ class BackendConformance(ABC):
     # ------------------------------------------------------------------------------------ worker death
 
     @pytest.mark.parametrize("batch_size", [None, 4])
-    def test_an_item_that_kills_its_worker_dies_alone(
-        self, batch_size: int | None
-    ) -> None:
+    def test_an_item_that_kills_its_worker_dies_alone(self, batch_size: int | None) -> None:
         if not self.survives_death:
             pytest.skip("stages run in this very process")
         deadly = s.abort_if if batch_size is None else s.abort_if_batched
@@ -406,9 +389,7 @@ class BackendConformance(ABC):
 
         plan, observed = self.run(pipeline, [16])
         items = observed.items[plan.outputs[0].port]
-        assert [
-            at[1] for at, item in items.items() if item.outcome is Outcome.DONE
-        ] == [
+        assert [at[1] for at, item in items.items() if item.outcome is Outcome.DONE] == [
             *range(5),
             *range(6, 16),
         ]
@@ -416,9 +397,7 @@ class BackendConformance(ABC):
         assert (failure.kind, failure.ordinals) == ("worker_died", (0, 5))
         assert 2 <= sum(worker.restarts for worker in observed.statistics.workers) <= 4
 
-    def test_a_worker_killed_once_is_replaced_and_nothing_is_lost(
-        self, tmp_path: Any
-    ) -> None:
+    def test_a_worker_killed_once_is_replaced_and_nothing_is_lost(self, tmp_path: Any) -> None:
         if not self.survives_death:
             pytest.skip("stages run in this very process")
 
@@ -429,23 +408,19 @@ class BackendConformance(ABC):
             return ff.gather(ff.stage(s.kill_once, batch_size=4)(page, eq=5, flag=flag))
 
         plan, observed = self.run(pipeline, [16])
-        assert [
-            told(item) for item in observed.items[plan.outputs[0].port].values()
-        ] == [list(range(16))]
+        assert [told(item) for item in observed.items[plan.outputs[0].port].values()] == [
+            list(range(16))
+        ]
         assert sum(worker.restarts for worker in observed.statistics.workers) == 1
 
-    def test_a_generator_whose_worker_dies_goes_on_where_it_was(
-        self, tmp_path: Any
-    ) -> None:
+    def test_a_generator_whose_worker_dies_goes_on_where_it_was(self, tmp_path: Any) -> None:
         if not self.survives_death:
             pytest.skip("stages run in this very process")
 
         @ff.pipeline(level="document")
         def pipeline(n: ff.Port[Any]) -> Any:
             flag = str(tmp_path / "killed")
-            page = ff.expand(
-                ff.stage(s.counting_kills_once)(n, at=30, flag=flag), "page"
-            )
+            page = ff.expand(ff.stage(s.counting_kills_once)(n, at=30, flag=flag), "page")
             return ff.gather(INC(page))
 
         _, observed = self.run(pipeline, [60])

@@ -3,8 +3,6 @@
 Owns the users' code that the suite runs, the deadly kinds included.
 """
 
-
-
 from __future__ import annotations
 
 import os
@@ -71,8 +69,7 @@ def read(regions: list[dict[str, Any]], *, tag: str) -> list[str]:
 
 def read_tables(regions: list[dict[str, Any]]) -> list[Any]:
     return [
-        ItemFailure("no lines") if region["i"] == 1 else f"table{region['i']}"
-        for region in regions
+        ItemFailure("no lines") if region["i"] == 1 else f"table{region['i']}" for region in regions
     ]
 
 

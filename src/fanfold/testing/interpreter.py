@@ -32,7 +32,7 @@ from fanfold.plan import (
     RecordNode,
     SplitNode,
 )
-from fanfold.testing.usercode import Made, Stages
+from fanfold.testing.usercode import Made, Stages, is_bool
 
 Ordinals: TypeAlias = tuple[int, ...]
 """An item: the root's position in the source first, then one ordinal per level below."""
@@ -87,9 +87,7 @@ def interpret(
     meaning = _Meaning(plan, roots, names)
     return Interpretation(
         {
-            port.index: {
-                at: meaning.item(port.index, at) for at in meaning.items_of(port.level)
-            }
+            port.index: {at: meaning.item(port.index, at) for at in meaning.items_of(port.level)}
             for port in plan.ports
         }
     )
@@ -98,9 +96,7 @@ def interpret(
 class _Meaning:
     """The recursive definition, remembered where it has been computed."""
 
-    def __init__(
-        self, plan: Plan, roots: Sequence[tuple[Any, ...]], keys: Sequence[str]
-    ) -> None:
+    def __init__(self, plan: Plan, roots: Sequence[tuple[Any, ...]], keys: Sequence[str]) -> None:
         self._plan, self._roots, self._keys = plan, roots, keys
         self._stages = Stages(plan)
         self._items: dict[tuple[int, Ordinals], Item] = {}
@@ -114,9 +110,7 @@ class _Meaning:
             yield from ((position,) for position in range(len(self._roots)))
             return
         for at in self.items_of(parent):
-            yield from (
-                (*at, ordinal) for ordinal in range(len(self._expansion(level, at)[1]))
-            )
+            yield from ((*at, ordinal) for ordinal in range(len(self._expansion(level, at)[1])))
 
     def item(self, port: int, at: Ordinals) -> Item:
         """One item of a port: its producer's rule, applied once."""
@@ -178,14 +172,10 @@ class _Meaning:
         if (node.index, at) not in self._made:
             row = self._row([part.port for part in node.inputs], at)
             ready = row.outcome is Outcome.DONE
-            self._made[node.index, at] = (
-                self._stages.run(node, row.value) if ready else Made()
-            )
+            self._made[node.index, at] = self._stages.run(node, row.value) if ready else Made()
         return self._made[node.index, at]
 
-    def _expansion(
-        self, level: int, at: Ordinals
-    ) -> tuple[Item, list[tuple[Any, ...]]]:
+    def _expansion(self, level: int, at: Ordinals) -> tuple[Item, list[tuple[Any, ...]]]:
         """The expansion of item ``at`` into ``level``: its outcome, and a row of values per child.
 
         What a generator released before it failed stays.
@@ -200,24 +190,16 @@ class _Meaning:
         released = self._ran(call, at).released
         if released is not None:
             positions = [call.outputs.index(port) for port in node.inputs]
-            children = [
-                tuple(child[position] for position in positions) for child in released
-            ]
+            children = [tuple(child[position] for position in positions) for child in released]
         else:
-            children = (
-                list(zip(*row.value, strict=True))
-                if row.outcome is Outcome.DONE
-                else []
-            )
+            children = list(zip(*row.value, strict=True)) if row.outcome is Outcome.DONE else []
         return row, children
 
     def _gather(self, node: GatherNode, position: int, at: Ordinals) -> Item:
         expansion, children = self._expansion(node.child_level, at)
         if expansion.outcome is Outcome.DROPPED:
             return DROPPED
-        members = [
-            self._row(node.inputs, (*at, ordinal)) for ordinal in range(len(children))
-        ]
+        members = [self._row(node.inputs, (*at, ordinal)) for ordinal in range(len(children))]
         causes = expansion.causes
         if node.failed == "fail":
             causes = causes.union(*(member.causes for member in members))
@@ -236,7 +218,7 @@ class _Meaning:
         for decider in (source, mask):
             if decider.outcome is not Outcome.DONE:
                 return decider
-        if not _is_bool(mask.value):
+        if not is_bool(mask.value):
             return self._failed(_contract("a mask is true or false"), node, at)
         return source if mask.value else DROPPED
 
@@ -245,16 +227,10 @@ class _Meaning:
         for decider in (source, by):
             if decider.outcome is not Outcome.DONE:
                 return decider
-        route = next(
-            (i for i, label in enumerate(node.labels) if by.value == label), None
-        )
+        route = next((i for i, label in enumerate(node.labels) if by.value == label), None)
         if route is None and not node.rest:
             return self._failed(_contract("there is no such label"), node, at)
-        return (
-            source
-            if position == (len(node.labels) if route is None else route)
-            else DROPPED
-        )
+        return source if position == (len(node.labels) if route is None else route) else DROPPED
 
     def _merge(self, node: MergeNode, at: Ordinals) -> Item:
         passed: frozenset[Failure] = frozenset()
@@ -279,9 +255,7 @@ class _Meaning:
             return self._failed(_contract("there is no such field"), node, at)
 
     def _record(self, node: RecordNode, at: Ordinals) -> Item:
-        ports = {
-            name: part for name, part in node.fields if not isinstance(part, Constant)
-        }
+        ports = {name: part for name, part in node.fields if not isinstance(part, Constant)}
         row = self._row(list(ports.values()), at)
         if row.outcome is not Outcome.DONE:
             return row
@@ -311,12 +285,6 @@ def _contract(message: str) -> Failure:
 
 def _marked(causes: frozenset[Failure]) -> MarkedFailure:
     """One of the causes, always the same one, as a value that knows them all."""
-    first = min(
-        causes, key=lambda failure: (failure.ordinals, failure.call, failure.message)
-    )
+    first = min(causes, key=lambda failure: (failure.ordinals, failure.call, failure.message))
     known = {part.name: getattr(first, part.name) for part in fields(Failure)}
     return MarkedFailure(**known, alternatives=causes)
-
-
-def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from fanfold.backends.base import Backend, RecordsWritten, WorkerSpec, WriteFailed
 from fanfold.dispatch.core import Core
-from fanfold.driver.admission import source_streams
 from fanfold.engine.commands import (
     Command,
     FinishRoots,
@@ -25,9 +24,10 @@ from fanfold.engine.observed import observe
 from fanfold.engine.statistics import Statistics
 from fanfold.failures import Failure
 from fanfold.plan import Plan
-from fanfold.protocol import RootResult, RootsAdmitted, RootsCommitted, SourceExhausted
+from fanfold.protocol import Event, RootResult, RootsAdmitted, RootsCommitted, SourceExhausted
 from fanfold.testing.comparison import Seen
 from fanfold.testing.interpreter import Ordinals
+from fanfold.testing.twin import report
 
 HANG_S: Final = 60.0
 """A guard only: a backend that tells nothing for so long, while it holds work, hangs."""
@@ -107,25 +107,31 @@ class _Run:
                 break
             events = self._backend.poll(HANG_S)
             assert events, f"nothing happened for {HANG_S} s in an unfinished run"
-            for event in events:
-                self._time_s = max(self._time_s, event.time_s)
-                assert not isinstance(event, (RecordsWritten, WriteFailed)), (
-                    "there is no writer"
-                )
-                self._carry_out(self._core.handle(event))
+            self._take_in(events)
             self._admit()
+        while self.observed.stopped is None and (events := self._backend.poll(0)):
+            self._take_in(events)  # late news, such as the end of a batch, lets blocks go
         self.observed.statistics = self._core.statistics(self._time_s)
+
+    def _take_in(self, events: Sequence[Event | RecordsWritten | WriteFailed]) -> None:
+        for event in events:
+            self._time_s = max(self._time_s, event.time_s)
+            assert not isinstance(event, (RecordsWritten, WriteFailed)), "there is no writer"
+            self._carry_out(self._core.handle(event))
 
     def _admit(self) -> None:
         while self._admitted < len(self._roots) and (room := self._core.room()) > 0:
             rows = self._roots[self._admitted : self._admitted + room]
             keys = self._keys[self._admitted : self._admitted + room]
             self._admitted += len(rows)
-            streams = source_streams(self._plan, self._backend, rows)
-            self._carry_out(
-                self._core.handle(
-                    RootsAdmitted(tuple(keys), streams, time_s=self._time_s)
+            streams = tuple(
+                report(
+                    self._plan, source.stream, [row[position] for row in rows], self._backend.put
                 )
+                for position, source in enumerate(self._plan.sources)
+            )
+            self._carry_out(
+                self._core.handle(RootsAdmitted(tuple(keys), streams, time_s=self._time_s))
             )
         if self._admitted == len(self._roots):
             self._carry_out(self._core.handle(SourceExhausted(time_s=self._time_s)))
@@ -143,24 +149,16 @@ class _Run:
                     for result in command.results:
                         self._note(result)
                     roots = tuple(result.root for result in command.results)
-                    self._carry_out(
-                        self._core.handle(RootsCommitted(roots, time_s=self._time_s))
-                    )
+                    self._carry_out(self._core.handle(RootsCommitted(roots, time_s=self._time_s)))
                 case StopRun():
                     self.observed.stopped = command.failure
                     return
 
     def _note(self, result: RootResult) -> None:
-        assert result.root not in self.observed.results, (
-            f"root {result.root} ended twice"
-        )
+        assert result.root not in self.observed.results, f"root {result.root} ended twice"
         self.observed.results[result.root] = result
         self.observed.ended.append(result.root)
         for port, items in observe(self._core.machine, result.root).items():
             for item in items:
-                value = (
-                    None if item.column is None else self._backend.read(item.column)[0]
-                )
-                self.observed.items[port][item.ordinals] = Seen(
-                    item.outcome, value, item.failure
-                )
+                value = None if item.column is None else self._backend.read(item.column)[0]
+                self.observed.items[port][item.ordinals] = Seen(item.outcome, value, item.failure)

@@ -102,9 +102,7 @@ def listing(*values: Any, salt: int, trouble: Trouble, most: int, child: str) ->
     return [_child(n + i, child, trouble) for i in range(n % (most + 1))]
 
 
-def listings(
-    *columns: list[Any], salt: int, trouble: Trouble, most: int, child: str
-) -> list[Any]:
+def listings(*columns: list[Any], salt: int, trouble: Trouble, most: int, child: str) -> list[Any]:
     """The same for a batch."""
     return _batch(listing, columns, salt, trouble, most=most, child=child)
 
@@ -131,9 +129,7 @@ def twins(*values: Any, salt: int, trouble: Trouble, most: int, child: str) -> A
     )
 
 
-def each(
-    *values: Any, salt: int, trouble: Trouble, most: int, child: str
-) -> Iterator[Any]:
+def each(*values: Any, salt: int, trouble: Trouble, most: int, child: str) -> Iterator[Any]:
     """One item to children, one by one."""
     n = _meet(values, salt, trouble)
     for i in range(n % (most + 1)):
@@ -142,9 +138,7 @@ def each(
         yield _child(n + i, child, trouble)
 
 
-def each_pair(
-    *values: Any, salt: int, trouble: Trouble, most: int, child: str
-) -> Iterator[Any]:
+def each_pair(*values: Any, salt: int, trouble: Trouble, most: int, child: str) -> Iterator[Any]:
     """One item to aligned pairs of children, one by one."""
     n = _meet(values, salt, trouble)
     for i in range(n % (most + 1)):

@@ -19,7 +19,7 @@ from fanfold.testing import stages
 
 DEPTH_LIMIT: Final = 3
 LEVELS_LIMIT: Final = 4
-STEPS_LIMIT: Final = 9
+STEPS_LIMIT: Final = 10
 
 LABELS: Final = ("a", "b", "c")
 FIELDS: Final = {"n": "int", "kind": "label", "flag": "flag", "extra": "int"}
@@ -67,41 +67,23 @@ class _Kind:
     fans: bool = False
     batched: bool = False
     troubles: tuple[str, ...] = ("raise", "fail")
-    args: tuple[int, ...] | None = None
+    is_class: bool = False
 
 
 _KINDS: Final = {
     "number": _Kind(stages.number, ("int",)),
-    "numbers": _Kind(
-        stages.numbers, ("int",), batched=True, troubles=("raise", "fail", "shape")
-    ),
-    "Weigher": _Kind(stages.Weigher, ("int",), batched=True, args=(3,)),
-    "page": _Kind(
-        stages.page, ("page",), troubles=("raise", "fail", "missing", "none")
-    ),
-    "pages": _Kind(
-        stages.pages, ("page",), batched=True, troubles=("fail", "missing", "shape")
-    ),
-    "pair": _Kind(
-        stages.pair, ("int", "page"), troubles=("raise", "fail", "shape", "missing")
-    ),
-    "pairs": _Kind(
-        stages.pairs, ("int", "page"), batched=True, troubles=("raise", "fail")
-    ),
-    "listing": _Kind(
-        stages.listing, ("list",), True, False, ("raise", "fail", "shape", "none")
-    ),
-    "listings": _Kind(
-        stages.listings, ("list",), True, True, ("raise", "fail", "none")
-    ),
+    "numbers": _Kind(stages.numbers, ("int",), batched=True, troubles=("raise", "fail", "shape")),
+    "Weigher": _Kind(stages.Weigher, ("int",), batched=True, is_class=True),
+    "page": _Kind(stages.page, ("page",), troubles=("raise", "fail", "missing", "none")),
+    "pages": _Kind(stages.pages, ("page",), batched=True, troubles=("fail", "missing", "shape")),
+    "pair": _Kind(stages.pair, ("int", "page"), troubles=("raise", "fail", "shape", "missing")),
+    "pairs": _Kind(stages.pairs, ("int", "page"), batched=True, troubles=("raise", "fail")),
+    "listing": _Kind(stages.listing, ("list",), True, False, ("raise", "fail", "shape", "none")),
+    "listings": _Kind(stages.listings, ("list",), True, True, ("raise", "fail", "none")),
     "album": _Kind(stages.album, ("album",), True, False, ("fail", "missing")),
     "twins": _Kind(stages.twins, ("list", "list"), True, False, ("raise", "shape")),
-    "each": _Kind(
-        stages.each, ("list",), True, False, ("raise", "fail", "half", "missing")
-    ),
-    "each_pair": _Kind(
-        stages.each_pair, ("list", "list"), True, False, ("half", "shape", "fail")
-    ),
+    "each": _Kind(stages.each, ("list",), True, False, ("raise", "fail", "half", "missing")),
+    "each_pair": _Kind(stages.each_pair, ("list", "list"), True, False, ("half", "shape", "fail")),
     "iterated": _Kind(stages.iterated, ("list",), True, False, ("half", "none")),
 }
 
@@ -147,11 +129,7 @@ class _Drawing:
 
     def some(self, level: tuple[int, ...], *shapes: str) -> list[_Port]:
         """Ports of a level with one of the shapes that may control."""
-        return [
-            p
-            for p in self.ports
-            if p.level == level and p.shape in shapes and p.control
-        ]
+        return [p for p in self.ports if p.level == level and p.shape in shapes and p.control]
 
     # ------------------------------------------------------------------------------- the operations
 
@@ -217,8 +195,13 @@ class _Drawing:
             [(below, shape[port], True) for port in opened],
         )
 
-    def gather(self) -> None:
-        port = self.choose([p for p in self.ports if p.level])
+    def fold(self, times: int) -> None:
+        """Gather what came last, level by level."""
+        for _ in range(min(times, len(self.ports[-1].level))):
+            self.gather(self.ports[-1])
+
+    def gather(self, last: _Port | None = None) -> None:
+        port = last or self.choose([p for p in self.ports if p.level])
         mates = [p for p in self.ports if p.level == port.level and p != port]
         ports = [port.number]
         if mates and self.draw(st.booleans()):
@@ -236,9 +219,7 @@ class _Drawing:
         )
 
     def filter(self) -> None:
-        mask = self.choose(
-            [p for p in self.ports if p.shape in ("flag", "int") and p.control]
-        )
+        mask = self.choose([p for p in self.ports if p.shape in ("flag", "int") and p.control])
         port = self.choose([p for p in self.ports if p.level == mask.level])
         self.add(
             Step("filter", (port.number, mask.number)),
@@ -248,9 +229,7 @@ class _Drawing:
     def split_and_merge(self) -> None:
         by = self.choose([p for p in self.ports if p.shape == "label" and p.control])
         port = self.choose([p for p in self.ports if p.level == by.level])
-        labels = self.draw(
-            st.lists(st.sampled_from(LABELS), min_size=1, max_size=3, unique=True)
-        )
+        labels = self.draw(st.lists(st.sampled_from(LABELS), min_size=1, max_size=3, unique=True))
         rest = self.draw(st.booleans()) or len(labels) == 1
         made = len(labels) + rest
         first = len(self.ports)
@@ -271,9 +250,7 @@ class _Drawing:
         port = self.choose(self.ports)
         mates = [p.number for p in self.ports if p.level == port.level and p != port]
         if mates:
-            more = self.draw(
-                st.lists(st.sampled_from(mates), min_size=1, max_size=2, unique=True)
-            )
+            more = self.draw(st.lists(st.sampled_from(mates), min_size=1, max_size=2, unique=True))
             self._merge([port.number, *more])
 
     def record(self) -> None:
@@ -342,7 +319,7 @@ class _Drawing:
     def _static(self, kind: str) -> dict[str, Any]:
         mishaps = st.sampled_from(_KINDS[kind].troubles)
         residues = st.integers(0, stages.RESIDUES - 1)
-        trouble = self.draw(st.dictionaries(residues, mishaps, max_size=2))
+        trouble = self.draw(st.dictionaries(residues, mishaps, max_size=3))
         return {"salt": self.draw(st.integers(0, 9)), "trouble": trouble}
 
 
@@ -368,14 +345,14 @@ def sketches(draw: Any) -> Sketch:
     drawing = _Drawing(draw)
     shapes = draw(st.lists(st.sampled_from(list(_VALUES)), min_size=1, max_size=2))
     drawing.ports = [_Port(i, (), shape, True) for i, shape in enumerate(shapes)]
-    for _ in range(draw(st.integers(1, STEPS_LIMIT))):
+    for _ in range(draw(st.integers(2, STEPS_LIMIT))):
         drawing.choose(drawing.possible())()
+    drawing.fold(draw(st.integers(0, DEPTH_LIMIT)))
     numbers = st.sampled_from([port.number for port in drawing.ports[len(shapes) :]])
-    outputs = draw(st.lists(numbers, min_size=1, max_size=4, unique=True))
-    structure = (
-        draw(st.sampled_from(["tuple", "dict"])) if len(outputs) > 1 else "single"
-    )
-    roots = draw(st.lists(st.tuples(*(_VALUES[shape] for shape in shapes)), max_size=5))
+    others = draw(st.lists(numbers, max_size=3, unique=True))
+    outputs = list(dict.fromkeys([drawing.ports[-1].number, *others]))
+    structure = draw(st.sampled_from(["tuple", "dict"])) if len(outputs) > 1 else "single"
+    roots = draw(st.lists(st.tuples(*(_VALUES[shape] for shape in shapes)), max_size=6))
     sketch = Sketch(
         len(shapes),
         tuple(drawing.stages),
@@ -405,16 +382,14 @@ def prune(sketch: Sketch) -> Sketch:
         ports = tuple(renamed[port] for port in step.ports)
         for offset in range(step.made):
             renamed[start + offset] = len(renamed)
-        steps.append(Step(step.op, ports, step.made, step.options))
+        steps.append(Step(step.op, ports, step.made, dict(step.options)))
+    used = sorted({step.options["stage"] for step in steps if "stage" in step.options})
+    for step in steps:
+        if "stage" in step.options:
+            step.options["stage"] = used.index(step.options["stage"])
+    stages = tuple(sketch.stages[number] for number in used)
     outputs = tuple(renamed[number] for number in sketch.outputs)
-    return Sketch(
-        sketch.sources,
-        sketch.stages,
-        tuple(steps),
-        outputs,
-        sketch.structure,
-        sketch.roots,
-    )
+    return Sketch(sketch.sources, stages, tuple(steps), outputs, sketch.structure, sketch.roots)
 
 
 def build(sketch: Sketch) -> ff.Pipeline:
@@ -465,7 +440,7 @@ def _make_stage(index: int, sketch: StageSketch) -> Any:
     if len(kind.shapes) > 1:
         options["outputs"] = len(kind.shapes)
     stage = ff.stage(kind.function, **options)
-    return stage(*kind.args) if kind.args is not None else stage
+    return stage(index) if kind.is_class else stage
 
 
 def _apply(step: Step, ports: list[Any], made: Sequence[Any]) -> Sequence[Any]:
@@ -488,15 +463,7 @@ def _apply(step: Step, ports: list[Any], made: Sequence[Any]) -> Sequence[Any]:
         case "merge":
             result = ff.merge(*ports, **options)
         case "record":
-            result = ff.record(
-                **{f"f{i}": port for i, port in enumerate(ports)}, constant="c"
-            )
+            result = ff.record(**{f"f{i}": port for i, port in enumerate(ports)}, constant="c")
         case _:
             raise AssertionError(step.op)
-    return (
-        result
-        if step.made > 1
-        else (result[0],)
-        if isinstance(result, tuple)
-        else (result,)
-    )
+    return result if step.made > 1 else (result[0],) if isinstance(result, tuple) else (result,)

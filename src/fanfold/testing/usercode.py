@@ -48,9 +48,7 @@ class Stages:
                 released = []
                 for child in result:
                     released.append(_tuple(child, count))
-                outputs = tuple(
-                    [row[position] for row in released] for position in range(count)
-                )
+                outputs = tuple([row[position] for row in released] for position in range(count))
             else:
                 outputs = _tuple(result, count)
                 self._check_children(call, outputs)
@@ -86,11 +84,7 @@ class Stages:
     def _entry(self, index: int) -> Callable[..., Any]:
         if index not in self._entries:
             stage = self._plan.stages[index]
-            made = (
-                stage.target(*stage.args, **stage.kwargs)
-                if stage.is_class
-                else stage.target
-            )
+            made = stage.target(*stage.args, **stage.kwargs) if stage.is_class else stage.target
             self._entries[index] = getattr(made, stage.method) if stage.method else made
         return self._entries[index]
 
@@ -104,9 +98,7 @@ class Stages:
             except LookupError:
                 continue  # The field's own item fails, and the expansion with it, but not the task.
             if not all(map(is_sequence, opened)):
-                raise ContractBroken(
-                    "children are a list, a tuple, an array or an iterator"
-                )
+                raise ContractBroken("children are a list, a tuple, an array or an iterator")
             if len({len(children) for children in opened}) > 1:
                 raise ContractBroken("aligned children are equally many")
 
@@ -125,6 +117,11 @@ def is_sequence(value: Any) -> bool:
     if isinstance(value, (str, bytes, bytearray, Mapping)):
         return False
     return isinstance(value, Sequence) or bool(getattr(value, "shape", ()))
+
+
+def is_bool(value: Any) -> bool:
+    """A mask's value: true or false, also of an array library's own kind."""
+    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
 
 
 def _tuple(result: Any, count: int) -> tuple[Any, ...]:

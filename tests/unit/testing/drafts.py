@@ -85,17 +85,13 @@ class Draft:
 
     def expand(self, *inputs: int, name: str = "child") -> Any:
         parent = self.levels[self.ports[inputs[0]].level]
-        level = Level(
-            len(self.levels), name, parent.depth + 1, parent.index, len(self.nodes)
-        )
+        level = Level(len(self.levels), name, parent.depth + 1, parent.index, len(self.nodes))
         self.levels.append(level)
         producer = self.nodes[self.ports[inputs[0]].node or 0]
         while isinstance(producer, FieldNode):
             producer = self.nodes[self.ports[producer.input].node or 0]
         made = tuple(self._port(level.index, len(self.nodes)) for _ in inputs)
-        self.nodes.append(
-            ExpandNode(len(self.nodes), producer.index, level.index, inputs, made)
-        )
+        self.nodes.append(ExpandNode(len(self.nodes), producer.index, level.index, inputs, made))
         return made[0] if len(made) == 1 else made
 
     def gather(self, *inputs: int, failed: Any = "fail") -> Any:
@@ -104,38 +100,26 @@ class Draft:
         parent = child.parent
         made = tuple(self._port(parent, len(self.nodes)) for _ in inputs)
         self.nodes.append(
-            GatherNode(
-                len(self.nodes), parent, child.index, inputs, made, failed=failed
-            )
+            GatherNode(len(self.nodes), parent, child.index, inputs, made, failed=failed)
         )
         return made[0] if len(made) == 1 else made
 
     def filter(self, port: int, mask: int) -> int:
         made = self._port(self.ports[port].level, len(self.nodes))
-        self.nodes.append(
-            FilterNode(len(self.nodes), self._level(port), port, mask, 0, made)
-        )
+        self.nodes.append(FilterNode(len(self.nodes), self._level(port), port, mask, 0, made))
         return made
 
-    def split(
-        self, port: int, by: int, into: tuple[Any, ...], rest: bool = False
-    ) -> Any:
+    def split(self, port: int, by: int, into: tuple[Any, ...], rest: bool = False) -> Any:
         level = self._level(port)
-        made = tuple(
-            self._port(level, len(self.nodes)) for _ in range(len(into) + rest)
-        )
-        self.nodes.append(
-            SplitNode(len(self.nodes), level, port, by, 0, into, rest, made)
-        )
+        made = tuple(self._port(level, len(self.nodes)) for _ in range(len(into) + rest))
+        self.nodes.append(SplitNode(len(self.nodes), level, port, by, 0, into, rest, made))
         return made
 
     def merge(self, *inputs: int, default: Any = ..., failed: Any = "stop") -> int:
         level = self._level(inputs[0])
         made = self._port(level, len(self.nodes))
         constant = None if default is ... else Constant(default)
-        self.nodes.append(
-            MergeNode(len(self.nodes), level, inputs, made, constant, failed)
-        )
+        self.nodes.append(MergeNode(len(self.nodes), level, inputs, made, constant, failed))
         return made
 
     def broadcast(self, port: int, like: int) -> int:
@@ -145,19 +129,13 @@ class Draft:
 
     def field(self, port: int, name: str) -> int:
         made = self._port(self._level(port), len(self.nodes))
-        self.nodes.append(
-            FieldNode(len(self.nodes), self._level(port), port, name, 0, made)
-        )
+        self.nodes.append(FieldNode(len(self.nodes), self._level(port), port, name, 0, made))
         return made
 
     def record(self, **parts: Any) -> int:
-        level = next(
-            self._level(part) for part in parts.values() if isinstance(part, int)
-        )
+        level = next(self._level(part) for part in parts.values() if isinstance(part, int))
         made = self._port(level, len(self.nodes))
-        self.nodes.append(
-            RecordNode(len(self.nodes), level, tuple(parts.items()), made)
-        )
+        self.nodes.append(RecordNode(len(self.nodes), level, tuple(parts.items()), made))
         return made
 
     def plan(self, *outputs: int) -> Plan:

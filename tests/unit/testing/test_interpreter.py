@@ -22,9 +22,7 @@ def told(interpretation: Interpretation, port: int) -> list[Any]:
         if item.outcome.value == "done":
             found.append(item.value)
         elif item.causes:
-            found.append(
-                (item.outcome.value, *sorted(cause.message for cause in item.causes))
-            )
+            found.append((item.outcome.value, *sorted(cause.message for cause in item.causes)))
         else:
             found.append(item.outcome.value)
     return found
@@ -70,9 +68,9 @@ def test_positional_keyword_and_static_arguments() -> None:
 
     d = Draft()
     a, b = d.source("a"), d.source("b")
-    assert run(
-        d.plan(d.call(subtract, a, named={"right": b}, scale=10)), (5, 3), (1, 1)
-    ) == [[20, 0]]
+    assert run(d.plan(d.call(subtract, a, named={"right": b}, scale=10)), (5, 3), (1, 1)) == [
+        [20, 0]
+    ]
 
 
 def test_a_class_stage_is_constructed_once_and_may_name_its_method() -> None:
@@ -87,9 +85,9 @@ def test_a_class_stage_is_constructed_once_and_may_name_its_method() -> None:
             return [x + self.k for x in xs]
 
     d = Draft()
-    assert run(
-        d.plan(d.call(Adder, d.source("a"), batch=8, args=(3,), method="add")), 1, 2
-    ) == [[4, 5]]
+    assert run(d.plan(d.call(Adder, d.source("a"), batch=8, args=(3,), method="add")), 1, 2) == [
+        [4, 5]
+    ]
     assert made == [3]
 
 
@@ -109,9 +107,7 @@ def test_an_unexpanded_port_stays_readable_and_of_a_generator_is_the_list() -> N
     assert run(d.plan(made, d.expand(made)), 2, 0) == [[[0, 1], []], [0, 1]]
 
 
-def test_a_null_child_a_dropped_child_a_failed_child_and_no_child_are_four_things() -> (
-    None
-):
+def test_a_null_child_a_dropped_child_a_failed_child_and_no_child_are_four_things() -> None:
     def give(values: Any) -> Any:
         return values
 
@@ -158,9 +154,7 @@ def test_an_exception_fails_only_its_item_in_a_batched_stage_too() -> None:
 
     d = Draft()
     expected = ("failed", "ZeroDivisionError: division by zero")
-    assert run(d.plan(d.call(invert, d.source("a"), batch=3)), 1, 0, 2) == [
-        [1.0, expected, 0.5]
-    ]
+    assert run(d.plan(d.call(invert, d.source("a"), batch=3)), 1, 0, 2) == [[1.0, expected, 0.5]]
 
 
 @pytest.mark.parametrize("result", [[], [1, 2], None, "x", {"a": 1}, {1}, 7])
@@ -281,9 +275,7 @@ def test_fail_drop_and_mark() -> None:
 
     d = Draft()
     result = d.call(page, d.expand(d.call(upto, d.source("a"))))
-    fail, drop, mark = (
-        d.gather(result, failed=how) for how in ("fail", "drop", "mark")
-    )
+    fail, drop, mark = (d.gather(result, failed=how) for how in ("fail", "drop", "mark"))
     plan = d.plan(fail, drop, mark)
     items = interpret(plan, [(10,)], ["doc"]).ports
     (cause,) = items[fail][0,].causes
@@ -335,9 +327,7 @@ def test_a_filter_is_decided_by_its_source_first_then_its_mask() -> None:
     a, m = d.source("a"), d.source("m")
     source, mask = d.call(bad_if, a, eq=1), d.call(bad_if, m, eq="bad")
     plan = d.plan(d.filter(source, mask))
-    results = run(
-        plan, (1, False), (1, "bad"), (2, "bad"), (2, True), (2, False), (2, 1)
-    )
+    results = run(plan, (1, False), (1, "bad"), (2, "bad"), (2, True), (2, False), (2, 1))
     assert results[0][:5] == [("failed", "bad 1")] * 2 + [
         ("failed", "bad bad"),
         2,
@@ -373,9 +363,7 @@ def test_merge_with_next_and_nothing_left_is_suppressed_if_any_failed() -> None:
     d = Draft()
     a, keep = d.source("a"), d.source("keep")
     one, two = d.call(bad_if, a, eq=1), d.filter(a, keep)
-    plan = d.plan(
-        d.merge(one, two, failed="next"), d.merge(one, two, failed="next", default=9)
-    )
+    plan = d.plan(d.merge(one, two, failed="next"), d.merge(one, two, failed="next", default=9))
     rows = [(1, False), (1, True), (2, False)]
     assert run(plan, *rows) == [[("suppressed", "bad 1"), 1, 2], [9, 1, 2]]
 
@@ -402,9 +390,7 @@ def test_field_of_mappings_and_objects_and_a_missing_one() -> None:
     assert results[0][2][0] == "failed"
 
 
-def test_expanding_a_field_that_is_missing_fails_the_expansion_but_not_the_task() -> (
-    None
-):
+def test_expanding_a_field_that_is_missing_fails_the_expansion_but_not_the_task() -> None:
     def give(value: Any) -> Any:
         return value
 
