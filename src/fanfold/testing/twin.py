@@ -117,10 +117,18 @@ class Twin:
         events = self._run(batch)
         if self._deaths_left and self._random.random() < 0.2:
             self._deaths_left -= 1
-            events = events[: self._random.randrange(len(events))]
+            told = self._random.randrange(len(events))
+            self._forget(events[told:])
+            events = events[:told]
             events.append(WorkerDied(worker, "the seed said so", running=batch.batch))
             self._batches[worker].clear()
         self._told[worker].extend(events)
+
+    def _forget(self, events: Sequence[Event]) -> None:
+        """Nobody will be told of these: what they carry goes with the worker."""
+        for event in events:
+            if isinstance(event, (ChildrenReleased, TasksFinished)):
+                self.release(s.rows.ref for s in event.streams if s.rows is not None)
 
     def _run(self, batch: RunBatch) -> list[Event]:
         call = self._plan.nodes[batch.call]
