@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -94,7 +93,7 @@ class Twin:
             if not self._told[worker]:
                 self._work(worker)
             self._time_s += 0.001
-            events.append(replace(self._told[worker].popleft(), time_s=self._time_s))
+            events.append(self._told[worker].popleft()._replace(time_s=self._time_s))
         return events
 
     def worker_log_tail(self, worker: int, limit_bytes: int = 4_096) -> str:
