@@ -95,6 +95,7 @@ class Core:
             call: pool for pool in self._pools.values() for call in pool.calls
         }
         self._consumers = _consuming_calls(plan)
+        self._producers = _producing_calls(plan)
         self._exhausted = False
         self._window = OPEN_ROOTS + sum(
             4 * (pool.batch_size or 1) * len(pool.workers)
@@ -210,13 +211,13 @@ class Core:
             for worker in pool.workers:
                 if not worker.ready or worker.alone or len(worker.batches) != held:
                     continue
-                call = self._next_call(pool)
-                if call is None:
+                chosen = self._next_call(pool)
+                if chosen is None:
                     break
-                limit = self._limit(pool, call)
-                if held and pool.batch_size and self._more_may_come(queues[call].count, limit):
+                full = queues[chosen].count >= (pool.batch_size or 1)
+                if held and not full and self._more_to_come(chosen):
                     break
-                started = self.machine.take(call, limit)
+                started = self.machine.take(chosen, self._limit(pool, chosen))
                 if started is not None:
                     self._start(worker, started, time_s, commands)
         blocked = any(queues[call].count for call in pool.calls)
@@ -273,10 +274,15 @@ class Core:
             return 1
         return max(1, min(MESSAGE_ITEMS, int(MESSAGE_S / max(pool.item_s, 1e-6))))
 
-    def _more_may_come(self, waiting: int, limit: int) -> bool:
-        """Whether a batch that would not be full is better kept back behind a busy worker."""
-        roots = self.machine.roots
-        return waiting < limit and not (self._exhausted and roots.ended == roots.admitted)
+    def _more_to_come(self, call: int) -> bool:
+        """Whether items may still become ready at a call without its own doing."""
+        if not self._exhausted:
+            return True
+        machine = self.machine
+        return any(
+            machine.queues[c].count or machine.queues[c].alone or machine.counts[c].running
+            for c in self._producers[call]
+        )
 
     def _note_idle(self, pool: Pool, reason: str, time_s: float) -> None:
         if self._exhausted and self.machine.roots.ended == self.machine.roots.admitted:
@@ -310,3 +316,16 @@ def _consuming_calls(plan: Plan) -> dict[int, tuple[int, ...]]:
             readers.setdefault(port, set()).update(found)
     return result
 
+
+def _producing_calls(plan: Plan) -> dict[int, tuple[int, ...]]:
+    """For each call all calls on whose outcomes its readiness depends, however far above."""
+    above: dict[int, set[int]] = {}
+    result: dict[int, tuple[int, ...]] = {}
+    for node in plan.nodes:
+        found = set().union(*(above.get(port, set()) for port in inputs_of(node)))
+        if isinstance(node, CallNode):
+            result[node.index] = tuple(sorted(found))
+            found = found | {node.index}
+        for port in outputs_of(node):
+            above[port] = found
+    return result

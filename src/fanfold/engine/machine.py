@@ -325,23 +325,34 @@ class Machine:
         level = group.level
         self.items_per_level[level] += count
         chunks = group.chunks
+        ports = self.program.port
         while count:
-            chunk = chunks[-1] if chunks else None
-            if chunk is None or chunk.size == SPAN:
+            if chunks and chunks[-1].size < SPAN:
+                chunk = chunks[-1]
+            else:
                 chunk = Chunk(group, group.count, self.program.slots[level])
                 chunks.append(chunk)
-            n = min(count, SPAN - chunk.size)
-            new = below(n) << chunk.size
-            chunk.size += n
+                if group.chunk is None:
+                    self.roots.enter(chunk)
+            size = chunk.size
+            n = min(count, SPAN - size)
+            new = (1 << n) - 1 << size
+            chunk.size = size + n
             group.count += n
             for stream in streams:
-                slot = self.program.port[stream.port]
                 if stream.rows is not None:
-                    chunk.segments.setdefault(slot, []).append((new, stream.rows.ref, row))
+                    slot = ports[stream.port]
+                    segment = (new, stream.rows.ref, row)
+                    if slot in chunk.segments:
+                        chunk.segments[slot].append(segment)
+                    else:
+                        chunk.segments[slot] = [segment]
                 if stream.controls or stream.missing:
                     place_facts(chunk, stream, new, row)
             for stream in streams:
-                self.settle_done(chunk, self.program.port[stream.port], new)
+                slot = ports[stream.port]
+                chunk.done[slot] |= new
+                self._tell(chunk, slot, new)
             for rule in self._wiring.broadcasts[level]:
                 self.schedule(rule, chunk, new)
             count -= n

@@ -7,6 +7,7 @@ chunk, so a queue's length is counted in runs, not in items.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fanfold.engine.bits import lowest
@@ -54,6 +55,10 @@ class ReadyQueue:
         for chunk, bits in reversed(entries):
             self._runs.appendleft((head, chunk, bits))
             self.count += bits.bit_count()
+
+    def runs(self) -> Iterator[tuple[int, Chunk, int]]:
+        """Triples (sequence, chunk, items), oldest first."""
+        return iter(self._runs)
 
     def head(self) -> int | None:
         """The sequence of the oldest run, or None."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fanfold.columns import Column, Ref, constant_blob
-from fanfold.engine.bits import bit_positions, extract, low_offset
+from fanfold.engine.bits import bit_positions, extract
 from fanfold.engine.groups import Segment
 from fanfold.engine.program import Program
 from fanfold.engine.ready import Entry
@@ -86,27 +86,35 @@ def _count(entries: Sequence[Entry]) -> int:
     return sum(bits.bit_count() for _, bits in entries)
 
 
+Run = tuple[Ref, int, int, int]
+"""Block, first row, how many rows, and 0; or a mask of the rows if they are not consecutive."""
+
+
 def _stored(slot: int) -> Resolver:
     def resolve(entries: Sequence[Entry], refs: set[Ref]) -> Column:
         parts: list[Column] = []
         block: Ref = None
-        first = stop = 0  # the run of rows of ``block`` being collected
+        first = stop = 0  # the run of rows of ``block`` that is being collected
         for chunk, bits in entries:
-            for ref, row, mask in _rows(chunk.segments[slot], bits):
+            segments = chunk.segments[slot]
+            items, ref, row = segments[0]
+            runs: Sequence[Run]
+            if items == bits:
+                runs = ((ref, row, bits.bit_count(), 0),)
+            else:
+                runs = _runs(segments, bits)
+            for ref, row, n, mask in runs:
+                if row == stop and ref == block and not mask:
+                    stop += n
+                    continue
+                if stop > first:
+                    parts.append(("rows", block, first, stop - first))
                 refs.add(ref)
-                if mask & (mask + 1) == 0:  # consecutive rows
-                    if ref == block and row == stop:
-                        stop = row + mask.bit_length()
-                        continue
-                    if stop > first:
-                        parts.append(("rows", block, first, stop - first))
-                    block, first, stop = ref, row, row + mask.bit_length()
-                else:
-                    if stop > first:
-                        parts.append(("rows", block, first, stop - first))
-                    first = stop = 0
-                    block = None
+                if mask:
                     parts.append(("pick", ref, row, mask))
+                    first = stop = 0
+                else:
+                    block, first, stop = ref, row, row + n
         if stop > first:
             parts.append(("rows", block, first, stop - first))
         return parts[0] if len(parts) == 1 else ("cat", tuple(parts))
@@ -114,24 +122,24 @@ def _stored(slot: int) -> Resolver:
     return resolve
 
 
-def _rows(segments: list[Segment], bits: int) -> list[tuple[Ref, int, int]]:
-    """Triples (block, row, mask): the rows ``row + i`` for the bits of the mask, in ordinal order."""
-    found: list[tuple[int, int, Ref, int, int]] = []
+def _runs(segments: list[Segment], bits: int) -> list[Run]:
+    """The rows of some items, in ordinal order."""
+    found: list[tuple[int, int, Run]] = []
     for items, ref, first in segments:
         here = items & bits
         if here:
-            ranks = extract(here, items)
-            low = low_offset(ranks)
-            found.append(
-                (low_offset(here), here.bit_length() - 1, ref, first + low, ranks >> low)
-            )
+            low = here & -here
+            top = here.bit_length()
+            row = first + (items & (low - 1)).bit_count()
+            between = items & ((1 << top) - low)
+            mask = 0 if between == here else extract(here, between)
+            run = (ref, row, here.bit_count(), mask)
             if here == bits:
-                break
-    if len(found) == 1:
-        return [found[0][2:]]
+                return [run]
+            found.append((low, top, run))
     found.sort(key=lambda part: part[0])
-    if all(found[i][1] < found[i + 1][0] for i in range(len(found) - 1)):
-        return [part[2:] for part in found]
+    if all(1 << found[i][1] <= found[i + 1][0] for i in range(len(found) - 1)):
+        return [run for _, _, run in found]
     single = [  # interleaved: item by item
         (offset, ref, first + rank)
         for items, ref, first in segments
@@ -139,7 +147,7 @@ def _rows(segments: list[Segment], bits: int) -> list[tuple[Ref, int, int]]:
         if bits >> offset & 1
     ]
     single.sort(key=lambda part: part[0])
-    return [(ref, row, 1) for _, ref, row in single]
+    return [(ref, row, 1, 0) for _, ref, row in single]
 
 
 def _broadcast(inner: Resolver) -> Resolver:

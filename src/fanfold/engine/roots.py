@@ -50,16 +50,22 @@ class Roots:
             self._keys[index] = key
         self.admitted += len(keys)
 
+    def enter(self, chunk: Chunk) -> None:
+        """A new chunk of roots. The group keeps only the one that grows; all are found by number."""
+        self._chunks[chunk.base // SPAN] = chunk
+        del self.group.chunks[:-1]
+
     def chunk(self, root: int) -> Chunk:
         """The chunk of a root that is not committed."""
-        number = root // SPAN
-        chunk = self._chunks.get(number)
-        if chunk is None:
-            for known in self.group.chunks:
-                self._chunks[known.base // SPAN] = known
-            del self.group.chunks[:-1]  # the last one still grows; the others are found by number
-            chunk = self._chunks[number]
-        return chunk
+        return self._chunks[root // SPAN]
+
+    def known_chunks(self) -> list[Chunk]:
+        """The chunks that hold roots which are not committed (and maybe some that are)."""
+        return list(self._chunks.values())
+
+    def gone(self, chunk: Chunk) -> int:
+        """The roots of a chunk that are committed."""
+        return self._gone.get(chunk, 0)
 
     # ------------------------------------------------------------------------------ naming
 
@@ -101,23 +107,23 @@ class Roots:
         bits &= ~chunk.ended
         chunk.ended |= bits
         failed, dropped, partial = self._losses(chunk, bits)
-        for offset in bit_positions(bits):
-            bit = 1 << offset
-            root = chunk.base + offset
-            if failed & bit:
-                status = Status.FAILED
-            elif dropped & bit:
-                status = Status.DROPPED
-            else:
-                status = Status.PARTIAL if partial & bit else Status.DONE
-            self.by_status[status.value] += 1
-            self._results.append(self._result(chunk, bit, root, status))
-            if status is not Status.DONE:
-                for below_root, _ in self._tree(chunk, bit):
-                    below_root.closed = True
-                    for child in below_root.chunks:
-                        child.ended = -1
+        failed &= bits
+        dropped &= bits & ~failed
+        partial &= bits & ~(failed | dropped)
+        for status, members in (
+            (Status.FAILED, failed),
+            (Status.DROPPED, dropped),
+            (Status.PARTIAL, partial),
+            (Status.DONE, bits & ~(failed | dropped | partial)),
+        ):
+            if members:
+                self.by_status[status.value] += members.bit_count()
+                self._add_results(chunk, members, status)
         self.ended += bits.bit_count()
+        for group, _, _ in _tree(chunk, failed | dropped | partial):
+            group.closed = True
+            for child in group.chunks:
+                child.ended = -1
 
     def _losses(self, chunk: Chunk, bits: int) -> tuple[int, int, int]:
         """Which of the roots ``bits`` failed, were dropped, are partial."""
@@ -159,18 +165,41 @@ class Roots:
                 item_failed |= int(bool(lost.failed | lost.suppressed))
         return failed, item_failed
 
-    def _result(self, chunk: Chunk, bit: int, root: int, status: Status) -> RootResult:
+    def _add_results(self, chunk: Chunk, bits: int, status: Status) -> None:
+        """Roots of one status; only the done and the partial have anything to read."""
+        outputs = self._machine.plan.outputs
+        readable = status in (Status.DONE, Status.PARTIAL)
+        nothing = (None,) * len(outputs)
+        readers = [self._machine.resolvers[port] for port in self._root_outputs]
+        plain = readable and not self._child_outputs
+        ordinals: dict[int, tuple[tuple[int, ...], ...]] = {}
+        columns: tuple[Column | None, ...] = nothing
+        refs: set[Ref] = set()
+        base, value, failures = chunk.base, status.value, self._failures
+        for offset in bit_positions(bits):
+            root = base + offset
+            if plain:
+                entry = ((chunk, 1 << offset),)
+                columns = tuple([read(entry, refs) for read in readers])
+            elif readable:
+                columns, ordinals = self._read_all(chunk, 1 << offset)
+            failed = tuple(failures.pop(root)) if failures and root in failures else ()
+            self._results.append(
+                RootResult(root, self._keys[root], value, columns, ordinals, failed)
+            )
+
+    def _read_all(
+        self, chunk: Chunk, bit: int
+    ) -> tuple[tuple[Column | None, ...], dict[int, tuple[tuple[int, ...], ...]]]:
+        """The columns of one root's outputs of any level, with the ordinals of those below it."""
+        machine = self._machine
         columns: list[Column | None] = []
         ordinals: dict[int, tuple[tuple[int, ...], ...]] = {}
-        machine = self._machine
-        refs: set[Ref] = set()
         for index, output in enumerate(machine.plan.outputs):
-            if status not in (Status.DONE, Status.PARTIAL):
-                columns.append(None)
-                continue
             level = machine.plan.ports[output.port].level
+            resolver = machine.resolvers[output.port]
             if level == 0:
-                columns.append(machine.resolvers[output.port](((chunk, bit),), refs))
+                columns.append(resolver(((chunk, bit),), set()))
                 continue
             slot = machine.program.port[output.port]
             entries = [
@@ -178,20 +207,13 @@ class Roots:
                 for child in self.items_below(chunk, bit, level)
                 if child.done[slot]
             ]
-            columns.append(machine.resolvers[output.port](entries, refs) if entries else None)
+            columns.append(resolver(entries, set()) if entries else None)
             ordinals[index] = tuple(
                 self.ordinals(child, offset)[1:]
                 for child, bits in entries
                 for offset in bit_positions(bits)
             )
-        return RootResult(
-            root,
-            self._keys[root],
-            status.value,
-            tuple(columns),
-            ordinals,
-            tuple(self._failures.pop(root, ())),
-        )
+        return tuple(columns), ordinals
 
     def items_below(self, chunk: Chunk, bits: int, level: int) -> Iterator[Chunk]:
         """The chunks of ``level`` under some roots, in ordinal order."""
@@ -214,39 +236,43 @@ class Roots:
 
     def commit(self, roots: Sequence[int]) -> None:
         """Records are written: free all values under these roots and forget them."""
-        by_chunk: dict[Chunk, int] = {}
+        by_chunk: dict[int, int] = {}
+        keys = self._keys
         for root in roots:
-            chunk = self.chunk(root)
-            by_chunk[chunk] = by_chunk.get(chunk, 0) | 1 << root - chunk.base
-            del self._keys[root]
-            self._failures.pop(root, None)
+            number = root // SPAN
+            by_chunk[number] = by_chunk.get(number, 0) | 1 << root % SPAN
+            del keys[root]
         self.committed += len(roots)
-        for chunk, bits in by_chunk.items():
-            self._machine.free_items(chunk, 0, bits)
-            for group, (siblings, offset) in self._tree(chunk, bits):
+        free = self._machine.free_items
+        for number, bits in by_chunk.items():
+            chunk = self._chunks[number]
+            free(chunk, 0, bits)
+            for group, siblings, offset in _tree(chunk, bits):
                 group.closed = True
                 for child in group.chunks:
-                    self._machine.free_items(child, group.level, -1)
+                    free(child, group.level, -1)
                     child.ended = -1
+                group.chunks.clear()  # no cycles: what is dropped goes without the collector's help
                 siblings[offset] = None
             gone = self._gone.pop(chunk, 0) | bits
             if gone == below(SPAN):
-                del self._chunks[chunk.base // SPAN]
+                del self._chunks[number]
             else:
                 self._gone[chunk] = gone
 
-    def _tree(
-        self, chunk: Chunk, bits: int
-    ) -> Iterator[tuple[Group, tuple[list[Group | None], int]]]:
-        """All groups under some items, parents first, each with its place in its parent's chunk."""
-        for groups in chunk.groups.values():
-            for offset in bit_positions(bits & below(len(groups))):
-                group = groups[offset]
-                if group is not None:
-                    yield group, (groups, offset)
-                    for child in group.chunks:
-                        if child.groups:
-                            yield from self._tree(child, below(child.size))
+
+def _tree(chunk: Chunk, bits: int) -> list[tuple[Group, list[Group | None], int]]:
+    """All groups under some items, parents first, each with its place in its parent's chunk."""
+    found: list[tuple[Group, list[Group | None], int]] = []
+    for groups in chunk.groups.values():
+        for offset in bit_positions(bits & below(len(groups))):
+            group = groups[offset]
+            if group is not None:
+                found.append((group, groups, offset))
+                for child in group.chunks:
+                    if child.groups:
+                        found += _tree(child, below(child.size))
+    return found
 
 
 def _children(chunk: Chunk, bits: int, level: int) -> Iterator[Chunk]:
