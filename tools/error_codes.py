@@ -2,7 +2,8 @@
 
 Owns how a code's messages are found: every call that is given a code as a literal (``"FF203"``) and texts
 beside it, such as ``DefinitionError("FF203", f"call {name!r} joins …", "Gather one first.")``. What is
-filled in at run time is shown by its name in braces. So the page cannot fall behind the sources.
+filled in at run time is shown by its name in braces. An error that puts its own message together is shown
+by the first line of its class's docstring. So the page cannot fall behind the sources.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ def sites(folder: Path = ROOT / "src") -> list[Site]:
             if codes:
                 texts = [_text(value, scope) for value in values if not _code(value)]
                 shown = tuple(text for text in texts if text is not None and " " in text)
+                shown = shown or _summary(tree, call)
                 name = file.relative_to(folder).as_posix()
                 found += [Site(code, name, shown) for code in codes]
     return found
@@ -81,6 +83,15 @@ def _calls(node: ast.AST, scope: ast.AST | None = None) -> Iterator[tuple[ast.AS
         scope = node
     for child in ast.iter_child_nodes(node):
         yield from _calls(child, scope)
+
+
+def _summary(tree: ast.Module, call: ast.Call) -> tuple[str, ...]:
+    """What the class around a call says it is, for an error that puts its own message together."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and any(inner is call for inner in ast.walk(node)):
+            text = ast.get_docstring(node)
+            return (text.partition("\n\n")[0],) if text else ()
+    return ()
 
 
 def _code(node: ast.expr) -> str:

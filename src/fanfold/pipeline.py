@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, ove
 from fanfold.compiler.compile import compile_graph
 from fanfold.compiler.explain import explain
 from fanfold.errors import DefinitionError, UsageError
-from fanfold.model.declaration import Declaration, bind_settings, declare
+from fanfold.model.declaration import Declaration, declare
 from fanfold.model.declaration import trace as trace_declaration
 from fanfold.model.definition import TUNABLE, did_you_mean
 from fanfold.model.overrides import Overrides
@@ -171,7 +171,9 @@ class Pipeline(Generic[P, R]):
         stages = sorted(self._stages or self._stages_as_declared())
         keys = settings + stages + [f"{stage}.{option}" for stage in stages for option in TUNABLE]
         hint = did_you_mean(key, keys).partition(" Known:")[0]
-        listed = f"Settings: {', '.join(settings) or 'none'}. Stages: {', '.join(stages) or 'none'}."
+        listed = (
+            f"Settings: {', '.join(settings) or 'none'}. Stages: {', '.join(stages) or 'none'}."
+        )
         return DefinitionError(
             "FF221",
             f"pipeline {self.name!r} has no setting or stage {key!r}.",

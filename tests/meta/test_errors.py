@@ -6,11 +6,13 @@ import pickle
 import pkgutil
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import fanfold
-from fanfold.errors import FanfoldError
+from fanfold.errors import FanfoldError, PipelineError, Problem
+from fanfold.plan import Where
 from tools.error_codes import Site, page, sites
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,14 +35,24 @@ def test_every_code_has_an_entry_with_an_anchor_and_a_message():
     )
 
 
-SOURCE = """
+SOURCE = '''
 def define(name, depth):
     if depth:
         raise DefinitionError("FF201", f"call {name!r} is at *{self._depth}*.", "Gather it first.")
     message = "it is " + str(depth)
     problem(message, code="FF202")
     hint("FF2031", "FF20")
-"""
+
+
+class Many(DefinitionError):
+    """Several things are wrong.
+
+    More about it.
+    """
+
+    def __init__(self, lines):
+        super().__init__("FF203", ", ".join(lines))
+'''
 
 
 def test_messages_are_found_with_what_is_filled_in(tmp_path):
@@ -48,6 +60,7 @@ def test_messages_are_found_with_what_is_filled_in(tmp_path):
     assert sites(tmp_path) == [
         Site("FF201", "ops.py", ("call {name} is at *{depth}*.", "Gather it first.")),
         Site("FF202", "ops.py", ("it is {…}",)),
+        Site("FF203", "ops.py", ("Several things are wrong.",)),
     ]
 
 
@@ -60,10 +73,18 @@ def error_classes() -> list[type[FanfoldError]]:
     return sorted(found, key=lambda one: one.__qualname__)
 
 
+ARGUMENTS: dict[type[FanfoldError], tuple[Any, ...]] = {
+    PipelineError: (
+        "to_text",
+        [Problem(f"FF20{n}", Where("flow.py", n), "what is wrong", "what to do") for n in (1, 2)],
+    ),
+}
+"""What to construct an error with, for classes that do not take code, message and hint."""
+
+
 @pytest.mark.parametrize("error_class", error_classes())
 def test_an_error_pickles_and_has_an_exit_code(error_class):
-    parameters = list(inspect.signature(error_class).parameters)
-    error = error_class(*["FF999", "what happened", "what to do"][: len(parameters)])
+    error = error_class(*ARGUMENTS.get(error_class, ("FF999", "what happened", "what to do")))
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is error_class
     assert str(again) == str(error)

@@ -67,5 +67,5 @@ def _are_twins(a: StageSpec, b: StageSpec) -> bool:
         return False
     try:
         return bool((a.args, dict(a.kwargs)) == (b.args, dict(b.kwargs)))
-    except Exception:  # arguments such as arrays have no truth value of equality: not known to be twins
+    except Exception:  # arguments such as arrays have no truth value of equality
         return False

@@ -26,7 +26,7 @@ def compile_graph(graph: Graph) -> Plan:
     levels = Levels(graph)
     problems = [*graph.problems, *levels.problems, *check_origins(graph)]
     if graph.complete and graph.outputs:
-        problems += _unreachable(graph)
+        problems += _unreachable(graph, levels)
     if problems:
         raise PipelineError(graph.name, sorted(problems, key=_by_line))
     plan = lower(graph, levels)
@@ -35,9 +35,9 @@ def compile_graph(graph: Graph) -> Plan:
     return plan
 
 
-def _unreachable(graph: Graph) -> list[Problem]:
+def _unreachable(graph: Graph, levels: Levels) -> list[Problem]:
     """Calls whose results no output depends on."""
-    needed = needed_ops(graph)
+    needed = needed_ops(graph, levels)
     return [
         Problem(
             "FF216",

@@ -210,7 +210,7 @@ class Levels:
         relation = (
             "which are siblings"
             if self.levels[level].parent == self.levels[deepest].parent
-            else f"which part at {self.name(common)!r}"
+            else f"which have only {self.name(common)!r} in common"
         )
         self._problem(
             "FF203",

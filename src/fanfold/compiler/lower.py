@@ -23,6 +23,7 @@ from fanfold.model.graph import (
     GatherOp,
     Graph,
     MergeOp,
+    Op,
     RecordOp,
     SplitOp,
 )
@@ -51,8 +52,11 @@ from fanfold.plan import (
 )
 
 
-def needed_ops(graph: Graph) -> frozenset[int]:
-    """The operations on which an output depends, or a use that was reported as a problem."""
+def needed_ops(graph: Graph, levels: Levels) -> frozenset[int]:
+    """The operations on which an output depends, or a use that was reported as a problem.
+
+    What a broadcast is to be like matters for its level alone, so only the level's expand is needed.
+    """
     needed: set[int] = set()
     todo = [port for _, port in graph.outputs]
     for op in graph.ops:
@@ -62,8 +66,15 @@ def needed_ops(graph: Graph) -> frozenset[int]:
         node = graph.ports[todo.pop()].node
         if node is not None and node not in needed:
             needed.add(node)
-            todo += graph.ops[node].reads()
+            todo += _depends_on(graph, levels, graph.ops[node])
     return frozenset(needed)
+
+
+def _depends_on(graph: Graph, levels: Levels, op: Op) -> tuple[int, ...]:
+    if not isinstance(op, BroadcastOp) or (level := levels.of[op.outputs[0]]) is None:
+        return op.reads()
+    expand = levels.levels[level].op
+    return (op.input,) if expand is None else (op.input, *graph.ops[expand].outputs)
 
 
 def lower(graph: Graph, levels: Levels) -> Plan:
@@ -97,7 +108,7 @@ class _Lowering:
         graph = self.graph
         for port in graph.sources:
             self._add_port(port, 0, None)
-        needed = needed_ops(graph)
+        needed = needed_ops(graph, self.tree)
         for index, op in enumerate(graph.ops):
             if index not in needed:
                 continue

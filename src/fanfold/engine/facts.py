@@ -21,6 +21,7 @@ from fanfold.plan import (
     FilterNode,
     MergeNode,
     Path,
+    RecordNode,
     SplitNode,
 )
 
@@ -55,6 +56,8 @@ def facts_reader(program: Program, port: int, key: int, path: Path = ()) -> Read
             return _parent_facts(facts_reader(program, node.input, key, path), labels)
         case MergeNode():
             return _merged_facts(program, node, key, path, labels)
+        case RecordNode():
+            return _recorded_facts(program, node, key, path, labels)
         case _:
             raise AssertionError(f"port {port} is on no control path")
 
@@ -112,6 +115,16 @@ def _merged_facts(
         return result
 
     return read
+
+
+def _recorded_facts(
+    program: Program, node: RecordNode, key: int, path: Path, labels: int
+) -> ReadFacts:
+    """The compiler saw to it that the record has the field; what lies inside it may lack something."""
+    part = dict(node.fields)[path[0]] if path else None
+    if isinstance(part, int):
+        return facts_reader(program, part, key, path[1:])
+    return lambda chunk: Facts.empty(labels)
 
 
 def constant_label(

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from fanfold.errors import DefinitionError, PipelineError, Problem
-from fanfold.model.definition import did_you_mean
 from fanfold.model.graph import Graph
 from fanfold.model.overrides import Overrides
 from fanfold.model.port import Port
@@ -80,9 +79,7 @@ def declare(function: Callable[..., Any], *, name: str | None, level: str) -> De
     if not sources:
         hint = "Give the function a positional parameter for what the source yields."
         problems.append(Problem("FF208", where, "the pipeline has no source.", hint))
-    return Declaration(
-        function, label, level, tuple(sources), settings, where, tuple(problems)
-    )
+    return Declaration(function, label, level, tuple(sources), settings, where, tuple(problems))
 
 
 def trace(
@@ -143,26 +140,10 @@ def trace(
         ops=tuple(tracing.ops),
         outputs=tuple(outputs),
         structure=structure,
-        where=declaration.where,
         problems=tuple(problems),
         complete=complete,
     )
     return graph, frozenset(tracing.stage_names)
-
-
-def bind_settings(declaration: Declaration, values: Mapping[str, Any]) -> None:
-    """Check the names of settings.
-
-    Raises:
-        DefinitionError: One is unknown (FF221).
-    """
-    for name in values:
-        if name not in declaration.settings:
-            raise DefinitionError(
-                "FF221",
-                f"pipeline {declaration.name!r} has no setting {name!r}.",
-                did_you_mean(name, declaration.settings),
-            )
 
 
 def _annotations(function: Callable[..., Any]) -> Mapping[str, Any]:

@@ -17,11 +17,32 @@ from typing import Any, Final
 from fanfold.errors import DefinitionError
 
 ANNOUNCED: Final = frozenset(
-    """
-    retries retry_on backoff timeout_s gpus memory workers probe on_error crash_attempts linger_s
-    batch_bytes batch_cost batch_by persist version deterministic max_in_flight schedule pools
-    setup_on_node recycle_after resources accelerator
-    """.split()
+    {
+        "retries",
+        "retry_on",
+        "backoff",
+        "timeout_s",
+        "gpus",
+        "memory",
+        "workers",
+        "probe",
+        "on_error",
+        "crash_attempts",
+        "linger_s",
+        "batch_bytes",
+        "batch_cost",
+        "batch_by",
+        "persist",
+        "version",
+        "deterministic",
+        "max_in_flight",
+        "schedule",
+        "pools",
+        "setup_on_node",
+        "recycle_after",
+        "resources",
+        "accelerator",
+    }
 )
 """Options that the programming model has and this version does not."""
 
@@ -83,8 +104,12 @@ def define(target: Any, *, name: str | None, options: Mapping[str, Any]) -> Stag
             f"stage({target!r}): a {type(target).__name__} cannot be called.",
             "Give a function, a class or another callable.",
         )
-    if name is not None and (not isinstance(name, str) or not name):
-        raise DefinitionError("FF102", f"stage name {name!r} is not a non-empty string.")
+    if name is not None and (not isinstance(name, str) or not name or set(name) & set(".#")):
+        raise DefinitionError(
+            "FF102",
+            f"stage name {name!r} is not a non-empty string without '.' and '#'.",
+            "These two make the names of options (Ocr.batch_size) and of calls (Ocr#2).",
+        )
     label = name or _name_of(target)
     checked = check_options(label, options)
     is_class = inspect.isclass(target)

@@ -185,7 +185,6 @@ class Graph:
     ops: tuple[Op, ...]
     outputs: tuple[tuple[str | None, int], ...]
     structure: Literal["single", "tuple", "dict"]
-    where: Where = Where()
     problems: tuple[Problem, ...] = ()
     complete: bool = True
     """False if the pipeline's function raised, so that it may lack calls and outputs."""

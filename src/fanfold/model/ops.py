@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from types import EllipsisType
-from typing import Any, Final, Literal, TypeVar, overload
+from typing import Any, Final, Literal, Protocol, TypeVar, overload
 
+from fanfold.failures import Failure
 from fanfold.model.graph import (
     BroadcastOp,
     ExpandOp,
@@ -19,9 +20,8 @@ from fanfold.model.graph import (
     RecordOp,
     SplitOp,
 )
-from fanfold.model.port import Children, Port
+from fanfold.model.port import Port
 from fanfold.model.trace import Trace, required
-from fanfold.failures import Failure
 from fanfold.plan import Constant
 
 A = TypeVar("A")
@@ -41,18 +41,26 @@ class _Missing:
 _MISSING: Final = _Missing()
 
 
-@overload
-def expand(port: Port[Children[T]], name: str, /) -> Port[T]: ...
+class _Array(Protocol):
+    """An array or tensor: children along its first axis."""
+
+    @property
+    def shape(self) -> Any: ...
+
+
+# Children[T] is a list[T] to type checkers, so a generator's port fits the first overload.
 @overload
 def expand(port: Port[list[T]], name: str, /) -> Port[T]: ...
 @overload
 def expand(port: Port[tuple[T, ...]], name: str, /) -> Port[T]: ...
 @overload
-def expand(
-    a: Port[Children[A]] | Port[list[A]], b: Port[Children[B]] | Port[list[B]], name: str, /
-) -> tuple[Port[A], Port[B]]: ...
+def expand(port: Port[_Array], name: str, /) -> Port[Any]: ...
 @overload
-def expand(*ports_and_name: Any) -> Any: ...
+def expand(a: Port[list[A]], b: Port[list[B]], name: str, /) -> tuple[Port[A], Port[B]]: ...
+@overload
+def expand(
+    a: Port[Any], b: Port[Any], /, *more_and_name: Port[Any] | str
+) -> tuple[Port[Any], ...]: ...
 def expand(*ports_and_name: Any) -> Any:
     """Open values into ordered children: a new level below the port's own.
 
@@ -118,7 +126,11 @@ def gather(
 ) -> tuple[Port[list[A]], Port[list[B]], Port[list[C]]]: ...
 @overload
 def gather(
-    *ports: Port[Any], failed: Literal["fail", "drop", "mark"] = "fail"
+    a: Port[Any],
+    b: Port[Any],
+    /,
+    *more: Port[Any],
+    failed: Literal["fail", "drop", "mark"] = "fail",
 ) -> tuple[Port[list[Any]], ...]: ...
 def gather(*ports: Port[Any], failed: str = "fail", **later: Any) -> Any:
     """Collect children per parent, in ordinal order, into a list at the parent's level.
@@ -201,7 +213,7 @@ def split(port: Port[T], by: Port[Any], into: Sequence[Hashable]) -> tuple[Port[
     good = _labels_are_good(trace, into, labels)
     if inputs is None or not good:
         return trace.broken([port, by], max(len(labels), 1))
-    rest = labels[-1] is ...
+    rest = labels[-1:] == (...,)
     listed = labels[:-1] if rest else labels
     name = trace.name_of(inputs[0])
     names = [f"split({name}, {label!r})" for label in listed]
@@ -214,9 +226,7 @@ def split(port: Port[T], by: Port[Any], into: Sequence[Hashable]) -> tuple[Port[
 @overload
 def merge(*ports: Port[T], failed: Literal["stop", "next"] = "stop") -> Port[T]: ...
 @overload
-def merge(
-    *ports: Port[T], default: D, failed: Literal["stop", "next"] = "stop"
-) -> Port[T | D]: ...
+def merge(*ports: Port[T], default: D, failed: Literal["stop", "next"] = "stop") -> Port[T | D]: ...
 def merge(*ports: Port[Any], default: Any = _MISSING, failed: str = "stop") -> Port[Any]:
     """Join routes again: of each item the first port, in the order given, that is done.
 

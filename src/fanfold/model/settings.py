@@ -16,8 +16,8 @@ from typing import Any, Final, Literal
 
 from fanfold.errors import DefinitionError
 
-_TRUE: Final = ("true", "yes", "on", "1")
-_FALSE: Final = ("false", "no", "off", "0")
+_TRUE: Final[tuple[str, ...]] = ("true", "yes", "on", "1")
+_FALSE: Final[tuple[str, ...]] = ("false", "no", "off", "0")
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ def parse_text(what: str, text: str, kind: Any) -> Any:
     """Read ``text`` as a value of the type ``kind``.
 
     Understood are str, int, float, bool, None, enums (by name or value), ``Literal``, paths, unions (the
-    first alternative that fits), and lists, tuples and dicts as JSON or, for plain elements, separated by commas.
-    Text for any other type stays text.
+    first alternative that fits), and lists, tuples and dicts as JSON or, for plain elements, separated by
+    commas. Text for any other type stays text.
 
     Raises:
         DefinitionError: The text is no such value (FF224).
@@ -97,7 +97,8 @@ def _parse(text: str, kind: Any) -> Any:
             raise ValueError("Give a JSON object.")
         return value
     if hasattr(base, "__fspath__"):
-        return base(text)
+        make: Any = base
+        return make(text)
     return text
 
 

@@ -53,7 +53,7 @@ class Stage:
         """The user's own function or class, as it was."""
         return self._definition.target
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         trace = current()
         if trace is None:
             self._refuse_ports(args, kwargs)
@@ -82,9 +82,7 @@ class Stage:
                 if definition.is_class
                 else definition.target
             )
-        entry: Callable[..., Any] = getattr(
-            self._instance, definition.options.method or "__call__"
-        )
+        entry: Callable[..., Any] = getattr(self._instance, definition.options.method or "__call__")
         return entry
 
     def _refuse_ports(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -103,7 +101,7 @@ class ClassStage(Stage):
         super().__init__(definition)
         self._bound: list[Stage] = []
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """The stage with these constructor arguments: the same object for equal ones.
 
         Raises:
@@ -148,13 +146,6 @@ class ClassStage(Stage):
                 "The first call of a class stage takes the constructor's arguments.",
             ) from None
         return bound.args, bound.kwargs
-
-
-def stage(target: Any = None, /, *, name: str | None = None, **options: Any) -> Any:
-    """Make a stage; typed overloads follow."""
-    if target is None:
-        return lambda decorated: make_stage(decorated, name=name, **options)
-    return make_stage(target, name=name, **options)
 
 
 def make_stage(target: Any, *, name: str | None = None, **options: Any) -> Stage:

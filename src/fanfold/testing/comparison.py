@@ -14,7 +14,13 @@ from typing import Any, Final, TypeAlias
 from fanfold.failures import Failure
 from fanfold.outcomes import Outcome
 from fanfold.plan import Plan
-from fanfold.testing.interpreter import LOST, Interpretation, Item, MarkedFailure, Ordinals
+from fanfold.testing.interpreter import (
+    LOST,
+    Interpretation,
+    Item,
+    MarkedFailure,
+    Ordinals,
+)
 
 OWN_WORDS: Final = frozenset({"raised", "declared"})
 """Kinds whose message is the user's, so that a run has to repeat it; elsewhere the words are ours."""
@@ -49,7 +55,10 @@ def compare_failures(
         failures: By the root's position, the failures that the run listed for it.
     """
     possible = [
-        cause for items in interpreted.ports.values() for item in items.values() for cause in item.causes
+        cause
+        for items in interpreted.ports.values()
+        for item in items.values()
+        for cause in item.causes
     ]
     found = [
         f"root {root} lists a failure that cannot happen: {show(failure)}"
@@ -61,7 +70,9 @@ def compare_failures(
         for at, item in interpreted.ports[output.port].items():
             listed = failures.get(at[0], ())
             if item.outcome in LOST and not any(_is_cause(item.causes, one) for one in listed):
-                found.append(f"{_name(plan, output.port, at)} is lost, but none of its causes is listed")
+                found.append(
+                    f"{_name(plan, output.port, at)} is lost, but none of its causes is listed"
+                )
     return found
 
 
@@ -80,7 +91,11 @@ def _differences(plan: Plan, interpreted: Interpretation, observed: Observation)
 
 def _compare_item(expected: Item, seen: Seen) -> Iterator[str]:
     if seen.outcome is not expected.outcome:
-        got = seen.outcome.value if seen.failure is None else f"{seen.outcome.value} ({show(seen.failure)})"
+        got = (
+            seen.outcome.value
+            if seen.failure is None
+            else f"{seen.outcome.value} ({show(seen.failure)})"
+        )
         yield f"should be {_show_item(expected)}, but is {got}"
     elif expected.outcome is Outcome.DONE:
         if not same_value(expected.value, seen.value):

@@ -1,9 +1,9 @@
 """The reference interpreter: what a pipeline means, without any of the machinery that runs it.
 
 Owns the meaning of a plan: for each port, each item's outcome, its value and the causes that a run may
-name. Every backend, under every completion order, has to agree with it. It must not know of engine, dispatch
-or backends (an import contract sees to it). It works on demand and recursively, one item at a time; it
-neither schedules nor batches, nor leaves out work that has become pointless.
+name. Every backend, under every completion order, has to agree with it. It must not know of engine,
+dispatch or backends (an import contract sees to it). It works on demand and recursively, one item at a
+time; it neither schedules nor batches, nor leaves out work that has become pointless.
 
 Only deterministic stages whose results do not depend on their batch-mates have one meaning; others
 cannot be compared.
@@ -32,7 +32,7 @@ from fanfold.plan import (
     RecordNode,
     SplitNode,
 )
-from fanfold.testing.usercode import Made, Stages
+from fanfold.testing.usercode import Made, Stages, is_bool
 
 Ordinals: TypeAlias = tuple[int, ...]
 """An item: the root's position in the source first, then one ordinal per level below."""
@@ -218,7 +218,7 @@ class _Meaning:
         for decider in (source, mask):
             if decider.outcome is not Outcome.DONE:
                 return decider
-        if not _is_bool(mask.value):
+        if not is_bool(mask.value):
             return self._failed(_contract("a mask is true or false"), node, at)
         return source if mask.value else DROPPED
 
@@ -288,7 +288,3 @@ def _marked(causes: frozenset[Failure]) -> MarkedFailure:
     first = min(causes, key=lambda failure: (failure.ordinals, failure.call, failure.message))
     known = {part.name: getattr(first, part.name) for part in fields(Failure)}
     return MarkedFailure(**known, alternatives=causes)
-
-
-def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")

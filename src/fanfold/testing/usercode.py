@@ -1,8 +1,8 @@
 """One item through one stage, alone: what a user's function or class makes of it.
 
 Owns the interpreter's reading of stages (M2, M3, M14, M21): arguments, batches of one, tuples of outputs,
-children, and what counts as a failure. Knows nothing of other items, of levels or of outcomes, and shares no code with the workers:
-it is the second opinion on them.
+children, and what counts as a failure. Knows nothing of other items, of levels or of outcomes, and shares
+no code with the workers: it is the second opinion on them.
 """
 
 from __future__ import annotations
@@ -117,6 +117,11 @@ def is_sequence(value: Any) -> bool:
     if isinstance(value, (str, bytes, bytearray, Mapping)):
         return False
     return isinstance(value, Sequence) or bool(getattr(value, "shape", ()))
+
+
+def is_bool(value: Any) -> bool:
+    """A mask's value: true or false, also of an array library's own kind."""
+    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
 
 
 def _tuple(result: Any, count: int) -> tuple[Any, ...]:

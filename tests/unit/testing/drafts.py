@@ -157,5 +157,3 @@ class Draft:
     def _port(self, level: int, node: int | None) -> int:
         self.ports.append(PortSpec(len(self.ports), f"p{len(self.ports)}", level, node))
         return len(self.ports) - 1
-
-

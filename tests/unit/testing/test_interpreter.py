@@ -68,7 +68,9 @@ def test_positional_keyword_and_static_arguments() -> None:
 
     d = Draft()
     a, b = d.source("a"), d.source("b")
-    assert run(d.plan(d.call(subtract, a, named={"right": b}, scale=10)), (5, 3), (1, 1)) == [[20, 0]]
+    assert run(d.plan(d.call(subtract, a, named={"right": b}, scale=10)), (5, 3), (1, 1)) == [
+        [20, 0]
+    ]
 
 
 def test_a_class_stage_is_constructed_once_and_may_name_its_method() -> None:
@@ -83,7 +85,9 @@ def test_a_class_stage_is_constructed_once_and_may_name_its_method() -> None:
             return [x + self.k for x in xs]
 
     d = Draft()
-    assert run(d.plan(d.call(Adder, d.source("a"), batch=8, args=(3,), method="add")), 1, 2) == [[4, 5]]
+    assert run(d.plan(d.call(Adder, d.source("a"), batch=8, args=(3,), method="add")), 1, 2) == [
+        [4, 5]
+    ]
     assert made == [3]
 
 
@@ -112,7 +116,9 @@ def test_a_null_child_a_dropped_child_a_failed_child_and_no_child_are_four_thing
     kept, _ = d.split(child, child, into=("drop",), rest=True)[::-1]
     good = d.call(bad_if, kept, eq="fail")
     out = d.plan(d.gather(good))
-    assert run(out, [], [None], ["drop"], ["fail"]) == [[[], [None], [], ("suppressed", "bad fail")]]
+    assert run(out, [], [None], ["drop"], ["fail"]) == [
+        [[], [None], [], ("suppressed", "bad fail")]
+    ]
 
 
 def test_item_failure_raised_or_returned_fails_all_outputs_of_its_task() -> None:
@@ -152,7 +158,9 @@ def test_an_exception_fails_only_its_item_in_a_batched_stage_too() -> None:
 
 
 @pytest.mark.parametrize("result", [[], [1, 2], None, "x", {"a": 1}, {1}, 7])
-def test_a_batched_stage_that_returns_the_wrong_length_breaks_the_contract(result: Any) -> None:
+def test_a_batched_stage_that_returns_the_wrong_length_breaks_the_contract(
+    result: Any,
+) -> None:
     def give(xs: list[Any]) -> Any:
         return result
 
@@ -169,7 +177,11 @@ def test_what_is_not_children_fails_the_producing_task(value: Any) -> None:
     made = d.call(give, d.source("a"))
     child = d.expand(made)
     outputs = run(d.plan(made, child, d.gather(child)), 0)
-    assert [outputs[0][0][0], outputs[1], outputs[2][0][0]] == ["failed", [], "suppressed"]
+    assert [outputs[0][0][0], outputs[1], outputs[2][0][0]] == [
+        "failed",
+        [],
+        "suppressed",
+    ]
 
 
 def test_aligned_children_of_unequal_counts_fail_the_producing_task() -> None:
@@ -183,14 +195,21 @@ def test_aligned_children_of_unequal_counts_fail_the_producing_task() -> None:
     results = run(d.plan(left, *gathered), 2, 3)
     assert results[1][0] == [0, 1]
     assert results[2][0] == [0, 0]
-    assert [result[1][0] for result in results] == ["failed", "suppressed", "suppressed"]
+    assert [result[1][0] for result in results] == [
+        "failed",
+        "suppressed",
+        "suppressed",
+    ]
 
 
 def test_a_dropped_parent_has_a_dropped_expansion() -> None:
     d = Draft()
     a, keep = d.source("a"), d.source("keep")
     child = d.expand(d.call(upto, d.filter(a, keep)))
-    assert run(d.plan(child, d.gather(child)), (2, True), (1, False)) == [[0, 1], [[0, 1], DROPPED]]
+    assert run(d.plan(child, d.gather(child)), (2, True), (1, False)) == [
+        [0, 1],
+        [[0, 1], DROPPED],
+    ]
 
 
 def test_a_failed_parent_has_a_failed_expansion() -> None:
@@ -228,7 +247,10 @@ def test_a_gather_over_a_half_failed_expansion_may_name_a_failed_member() -> Non
     d = Draft()
     child = d.call(bad_if, d.expand(d.call(each, d.source("a"))), eq=1)
     plan = d.plan(d.gather(child), d.gather(child, failed="drop"))
-    expected = [("suppressed", "ValueError: half-way", "bad 1"), ("suppressed", "ValueError: half-way")]
+    expected = [
+        ("suppressed", "ValueError: half-way", "bad 1"),
+        ("suppressed", "ValueError: half-way"),
+    ]
     assert [result[0] for result in run(plan, 2)] == expected
 
 
@@ -306,7 +328,11 @@ def test_a_filter_is_decided_by_its_source_first_then_its_mask() -> None:
     source, mask = d.call(bad_if, a, eq=1), d.call(bad_if, m, eq="bad")
     plan = d.plan(d.filter(source, mask))
     results = run(plan, (1, False), (1, "bad"), (2, "bad"), (2, True), (2, False), (2, 1))
-    assert results[0][:5] == [("failed", "bad 1")] * 2 + [("failed", "bad bad"), 2, DROPPED]
+    assert results[0][:5] == [("failed", "bad 1")] * 2 + [
+        ("failed", "bad bad"),
+        2,
+        DROPPED,
+    ]
     assert results[0][5][0] == "failed"
 
 
