@@ -1,3 +1,5 @@
+"""What ``explain`` shows, as text and as a picture, and what it warns of."""
+
 import re
 
 import pytest
@@ -25,7 +27,10 @@ def to_text(file, extra):
     scan, native, rest = ff.split(page, page["kind"], into=("scan", 'te"xt', ...))
     text = ff.merge(ocr("w", big="x" * 99)(scan), native, rest, default=None, failed="next")
     kept = ff.filter(join(text, b=file), page["keep"])
-    return {"all": ff.record(pages=ff.gather(kept, failed="mark"), whole=read(opened)), "page": kept}
+    return {
+        "all": ff.record(pages=ff.gather(kept, failed="mark"), whole=read(opened)),
+        "page": kept,
+    }
 
 
 def test_the_text_tells_levels_calls_queues_pools_broadcasts_and_warnings():

@@ -156,7 +156,11 @@ def test_a_call_and_a_record_run_at_the_deepest_level_and_broadcast_step_by_step
 def test_explicit_broadcasts_share_nodes_with_implicit_ones():
     def pipeline(document):
         page = page_of(document)
-        return join(page, document), ff.broadcast(document, like=page), ff.broadcast(page, like=page)
+        return (
+            join(page, document),
+            ff.broadcast(document, like=page),
+            ff.broadcast(page, like=page),
+        )
 
     plan = compiled(pipeline)
     assert len([node for node in plan.nodes if isinstance(node, BroadcastNode)]) == 1
@@ -175,7 +179,11 @@ def test_what_a_broadcast_is_to_be_like_matters_for_its_level_alone():
         return ff.broadcast(document, like=ff.filter(page, page["keep"]))
 
     plan = compiled(like_a_filtered_port)
-    assert [type(node).__name__ for node in plan.nodes] == ["CallNode", "ExpandNode", "BroadcastNode"]
+    assert [type(node).__name__ for node in plan.nodes] == [
+        "CallNode",
+        "ExpandNode",
+        "BroadcastNode",
+    ]
 
 
 def test_broadcasts_go_down_only():
@@ -210,7 +218,11 @@ def test_a_broken_level_is_told_once_however_far_it_reaches():
         wrong = join(page, frame)
         merged = ff.merge(wrong, page)
         line = ff.expand(read(merged), "line")
-        return ff.gather(ff.filter(line, line["keep"])), ff.broadcast(document, like=line), wrong["x"]
+        return (
+            ff.gather(ff.filter(line, line["keep"])),
+            ff.broadcast(document, like=line),
+            wrong["x"],
+        )
 
     assert problem_of(pipeline).code == "FF203"
 

@@ -1,3 +1,5 @@
+"""Calling stages, with values and with ports; binding class stages; names."""
+
 import pickle
 
 import cloudpickle
