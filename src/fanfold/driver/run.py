@@ -290,7 +290,7 @@ class _Job:
         self, delivery: Delivery, duplicates: Duplicates, interrupts: Interrupts, shown: Any
     ) -> tuple[Core, Admission, Loop]:
         self._workers = worker_specs(self._plan)
-        core = Core(self._plan, self._workers)
+        core = Core(self._plan, self._workers, time.monotonic())
         admission = Admission(
             self._plan, self._source, self._backend, time.monotonic, duplicates
         )
