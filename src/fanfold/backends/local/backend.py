@@ -97,6 +97,7 @@ class LocalBackend:
         self._payload = b""
         self._writer_payload = b""
         self._told: list[Event | BackendEvent] = []
+        self._unsent: dict[int, _Process] = {}
         self._closed = False
 
     # ------------------------------------------------------------------------------ starting
@@ -228,18 +229,25 @@ class LocalBackend:
                 self._send(process, Work(None, freed))
 
     def _send(self, process: _Process, message: object) -> None:
-        channel = process.channel
-        if channel is None:
-            return
-        channel.send(message)
-        if channel.waiting:
-            self._selector.modify(
-                channel.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, process
-            )
+        """Have a message sent with the next poll, together with others for the same process."""
+        if process.channel is not None:
+            process.channel.post(message)
+            self._unsent[process.number] = process
+
+    def _flush(self) -> None:
+        for process in self._unsent.values():
+            channel = process.channel
+            if channel is not None:
+                channel.flush()
+                if channel.waiting:
+                    both = selectors.EVENT_READ | selectors.EVENT_WRITE
+                    self._selector.modify(channel.socket, both, process)
+        self._unsent.clear()
 
     # ------------------------------------------------------------------------------ what happened
 
     def poll(self, timeout_s: float | None) -> list[Event | BackendEvent]:
+        self._flush()
         if not self._told:
             for key, mask in self._selector.select(timeout_s):
                 process: _Process | None = key.data
