@@ -48,18 +48,21 @@ class Detect:
     """Finds the lines of text on a page image, in reading order.
 
     Args:
-        side_px: Pages whose shorter side has fewer pixels are enlarged to it for the detection.
+        max_side_px: A page whose longer side has more pixels is looked at in a copy of this size;
+            the lines are cut out of the page itself.
         threads: Threads of one worker; 0 takes the cores that the worker owns.
         cuda: Use the first GPU (needs ``onnxruntime-gpu`` in place of ``onnxruntime``).
 
     Raises:
-        SetupError: FF450 or FF451, a library or a model is missing.
+        SetupError: FF450, FF451 or FF452: a library, a model or the GPU is missing.
     """
 
-    def __init__(self, side_px: int = 736, *, threads: int = 0, cuda: bool = False) -> None:
+    def __init__(self, max_side_px: int = 1280, *, threads: int = 0, cuda: bool = False) -> None:
         config = _config("Det", threads=threads, cuda=cuda)
-        config.limit_side_len = side_px
+        config.limit_type = "max"
+        config.limit_side_len = max_side_px
         self._detector = load("rapidocr.ch_ppocr_det").TextDetector(config)
+        _check_device(self._detector, cuda)
         self._crop = load("rapidocr.utils.process_img").get_rotate_crop_image
 
     def __call__(self, image: Image) -> list[Line]:
@@ -67,9 +70,7 @@ class Detect:
         corners = self._detector(image).boxes
         if corners is None:
             return []
-        boxes = [
-            Box(*map(float, (*quad.min(axis=0), *quad.max(axis=0)))) for quad in corners
-        ]  # fmt: skip
+        boxes = [Box(*quad.min(axis=0).tolist(), *quad.max(axis=0).tolist()) for quad in corners]
         return [
             Line(self._crop(image, corners[index].copy()), lead)
             for index, lead in reading_order(boxes)
@@ -88,7 +89,7 @@ class Recognize:
         cuda: Use the first GPU (needs ``onnxruntime-gpu`` in place of ``onnxruntime``).
 
     Raises:
-        SetupError: FF450 or FF451, a library or a model is missing.
+        SetupError: FF450, FF451 or FF452: a library, a model or the GPU is missing.
     """
 
     def __init__(self, chunk: int = 1, *, threads: int = 0, cuda: bool = False) -> None:
@@ -97,6 +98,7 @@ class Recognize:
         config.font_path = None
         recognizer = load("rapidocr.ch_ppocr_rec")
         self._recognizer = recognizer.TextRecognizer(config)
+        _check_device(self._recognizer, cuda)
         self._input = recognizer.TextRecInput
 
     def __call__(self, images: Sequence[Image]) -> list[LineText]:
@@ -132,6 +134,17 @@ def _config(task: str, *, threads: int, cuda: bool) -> Any:
     config.engine_cfg = engine
     config.model_path = str(_model(Path(rapidocr.root_dir) / "models", task.lower()))
     return config
+
+
+def _check_device(model: Any, cuda: bool) -> None:
+    """RapidOCR falls back to the CPU with no more than a warning; a run asked for a GPU must not."""
+    providers = model.session.session.get_providers()
+    if cuda and "CUDAExecutionProvider" not in providers:
+        raise SetupError(
+            "FF452",
+            f"A GPU was asked for, and ONNX Runtime offers only {', '.join(providers)}.",
+            "Replace onnxruntime by onnxruntime-gpu, or leave out cuda=True.",
+        )
 
 
 def _model(folder: Path, task: str) -> Path:
