@@ -61,9 +61,7 @@ class WriteFailed:
 class Backend(Protocol):
     """Where workers live. One object serves one run; ``close`` is idempotent and leaves nothing behind."""
 
-    def start(
-        self, plan: Plan, workers: Sequence[WorkerSpec], writer: RecordWriter | None
-    ) -> None:
+    def start(self, plan: Plan, workers: Sequence[WorkerSpec], writer: RecordWriter | None) -> None:
         """Start all workers (and the writer) in parallel and return without waiting for them."""
         ...
 
