@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,12 @@ Kind = Literal["native", "scan", "empty"]
 POINTS_PER_INCH: Final = 72
 WINDOW_BYTES: Final = 1_024
 """A header may start, and an end-of-file mark may stand, so far from the ends of a file."""
+PAGELESS_BYTES: Final = 1 << 20
+"""A larger file is never taken for one without pages, which PDFium cannot tell from a broken one."""
+_PAGELESS: Final = re.compile(
+    rb"<<(?=[^>]*/Type\s*/Pages\b)(?=[^>]*/Count\s+0\b)[^>]*>>", re.DOTALL
+)
+_NO_PAGES: Final = "the document has 0 pages"
 HOPELESS_PAGES: Final = 32
 """A file whose first so many pages are all unreadable is given up (its page count may be made up)."""
 SAMPLE_CHARS: Final = 200
@@ -75,6 +82,8 @@ def pages(file: LocalFile, *, hidden_text: HiddenText = "use") -> Iterator[Page]
     """
     with opened(file) as document:
         count = len(document)
+        if not count:
+            raise ItemFailure(_NO_PAGES, code="pdf.no_pages")
         readable = 0
         for number in range(count):
             page = _page(document, number)
@@ -179,10 +188,8 @@ def opened(file: LocalFile) -> Iterator[Any]:
     try:
         document = pdfium.PdfDocument(path)
     except pdfium.PdfiumError as error:
-        raise _unreadable(error.err_code, tail) from error
+        raise _unreadable(error.err_code, path, tail) from error
     try:
-        if not len(document):
-            raise ItemFailure("the document has 0 pages", code="pdf.no_pages")
         yield document
     finally:
         document.close()
@@ -196,7 +203,7 @@ def _ends(path: str) -> tuple[bytes, bytes]:
         return head, stream.read(WINDOW_BYTES)
 
 
-def _unreadable(error_code: int | None, tail: bytes) -> ItemFailure:
+def _unreadable(error_code: int | None, path: str, tail: bytes) -> ItemFailure:
     """Why PDFium could not open a file that begins like a PDF."""
     raw = load("pypdfium2.raw")
     if error_code == raw.FPDF_ERR_PASSWORD:
@@ -205,6 +212,10 @@ def _unreadable(error_code: int | None, tail: bytes) -> ItemFailure:
         return ItemFailure("its encryption is not supported", code="pdf.unsupported_encryption")
     if b"%%EOF" not in tail:
         return ItemFailure("the end of the file is missing", code="pdf.truncated")
+    if os.path.getsize(path) <= PAGELESS_BYTES:
+        with open(path, "rb") as stream:
+            if _PAGELESS.search(stream.read()):
+                return ItemFailure(_NO_PAGES, code="pdf.no_pages")
     return ItemFailure("the file's structure cannot be read", code="pdf.damaged")
 
 
