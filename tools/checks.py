@@ -15,11 +15,11 @@ from tools.environment import ROOT, Environment, say
 
 # basedpyright has pyright's engine and rules, and its wheel brings all it needs; pyright's fetches itself.
 CHECKS = {
-    "format": ("ruff", "format", "--check", "--quiet", "--diff"),
-    "lint": ("ruff", "check", "--quiet"),
+    "format": ("ruff", "format", "--check"),
+    "lint": ("ruff", "check", "--quiet", "--output-format", "concise"),
     "mypy": ("mypy", "--no-error-summary"),
     "pyright": ("basedpyright", "--level", "error"),
-    "public-types": ("basedpyright", "--verifytypes", "fanfold", "--ignoreexternal"),
+    "public-types": ("python", "-m", "tools.public_types"),
     "layers": ("lint-imports", "--no-logo"),
     "sizes": ("python", "-m", "tools.sizes"),
     "words": ("python", "-m", "tools.words"),

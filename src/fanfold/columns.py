@@ -10,7 +10,7 @@ plain tuple with its tag first, so that it costs little to build and to send:
 ``("cat", columns)``                   one column after the other
 ``("weave", mask, a, b)``              item ``i`` comes from ``a`` where bit ``i`` is set, else from ``b``,
                                        each read in its own order; ``n`` is ``mask``'s share plus ``b``'s
-``("repeat", column, n)``              a column of one value, ``n`` times (a broadcast)
+``("spread", column, counts)``         value ``i`` of a column ``counts[i]`` times (a broadcast)
 ``("const", blob, n)``                 a constant, pickled by cloudpickle, ``n`` times
 ``("failures", failures)``             the :class:`~fanfold.failures.Failure` records themselves
 ``("field", column, name)``            a mapping key or attribute of each value
@@ -66,8 +66,11 @@ def assemble(column: Column, read: ReadBlock) -> list[Any]:
         case ("weave", mask, a, b):
             from_a, from_b = iter(assemble(a, read)), iter(assemble(b, read))
             return list(_weave(mask, from_a, from_b))
-        case ("repeat", inner, n):
-            return assemble(inner, read) * n
+        case ("spread", inner, counts):
+            values = assemble(inner, read)
+            return [
+                value for value, n in zip(values, counts, strict=True) for _ in range(n)
+            ]
         case ("const", blob, n):
             return [pickle.loads(blob)] * n
         case ("failures", failures):
@@ -80,10 +83,11 @@ def assemble(column: Column, read: ReadBlock) -> list[Any]:
             parts = [assemble(part, read) for part in columns]
             return [dict(zip(names, values, strict=True)) for values in zip(*parts, strict=True)]
         case ("lists", inner, lengths):
-            values = assemble(inner, read)
-            lists, start = [], 0
+            members = assemble(inner, read)
+            lists: list[Any] = []
+            start = 0
             for length in lengths:
-                lists.append(values[start : start + length])
+                lists.append(members[start : start + length])
                 start += length
             return lists
     raise ValueError(f"unknown column {column[:1]!r}")
@@ -115,3 +119,14 @@ def get_field(value: Any, name: str) -> Any:
         return getattr(value, name)
     except AttributeError:
         raise LookupError(name) from None
+
+
+def constant_blob(value: Any) -> bytes:
+    """A constant of the pipeline, pickled once (by value where plain pickle cannot)."""
+    try:
+        return pickle.dumps(value, protocol=5)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        import cloudpickle
+
+        blob: bytes = cloudpickle.dumps(value, protocol=5)
+        return blob

@@ -7,6 +7,12 @@ in :mod:`fanfold.failures`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fanfold.plan import Where
+
 
 class FanfoldError(Exception):
     """Base of every error of Fanfold's own.
@@ -72,3 +78,43 @@ class InternalError(FanfoldError):
     """A broken invariant of Fanfold itself; the message tells the events that led there."""
 
     exit_code = 70
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with a pipeline: what, at which source line, and what to change."""
+
+    code: str
+    where: Where
+    message: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.code} {self.where.short()}: {self.message}"
+        return f"{text} {self.hint}" if self.hint else text
+
+
+class PipelineError(DefinitionError):
+    """A pipeline cannot be compiled; tells *all* its problems at once, before any work starts.
+
+    Args:
+        pipeline: The pipeline's name.
+        problems: At least one problem, in the order in which they were found.
+
+    ``code`` is the problem's own if there is one, ``FF200`` if there are several.
+    """
+
+    def __init__(self, pipeline: str, problems: Sequence[Problem]) -> None:
+        self.pipeline = pipeline
+        self.problems = tuple(problems)
+        if len(self.problems) == 1:
+            problem = self.problems[0]
+            place = f"pipeline {pipeline!r}, {problem.where.short()}:"
+            super().__init__(problem.code, f"{place} {problem.message}", problem.hint)
+            return
+        lines = [f"pipeline {pipeline!r} has {len(self.problems)} problems:"]
+        lines += [f"  {problem}" for problem in self.problems]
+        super().__init__("FF200", "\n".join(lines))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (PipelineError, (self.pipeline, self.problems))

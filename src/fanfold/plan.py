@@ -35,6 +35,10 @@ class Where:
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
 
+    def short(self) -> str:
+        """The line without the file's folder: ``flow.py:41``."""
+        return f"{self.file.replace(chr(92), '/').rpartition('/')[2]}:{self.line}"
+
 
 @dataclass(frozen=True, slots=True)
 class Level:

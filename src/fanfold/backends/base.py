@@ -6,9 +6,9 @@ streams, but no pipeline, no membership and no outcome. Everything is asynchrono
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from fanfold.columns import Column, Ref
 from fanfold.plan import Plan
@@ -40,22 +40,23 @@ class RecordWriter(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class RecordsWritten:
+class RecordsWritten(NamedTuple):
     """The writer committed these roots."""
 
     roots: tuple[int, ...]
     time_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class WriteFailed:
+class WriteFailed(NamedTuple):
     """The writer could not commit a root; the run cannot go on."""
 
     root: int
     message: str
     traceback: str = ""
     time_s: float = 0.0
+
+
+BackendEvent: TypeAlias = RecordsWritten | WriteFailed
 
 
 class Backend(Protocol):
@@ -89,7 +90,7 @@ class Backend(Protocol):
         """These blocks are read by nobody any more."""
         ...
 
-    def poll(self, timeout_s: float | None) -> list[Event | RecordsWritten | WriteFailed]:
+    def poll(self, timeout_s: float | None) -> list[Event | BackendEvent]:
         """Wait until something happened, at most ``timeout_s`` (None: no limit), and tell all of it."""
         ...
 
@@ -100,3 +101,16 @@ class Backend(Protocol):
     def close(self) -> None:
         """End all workers and free everything."""
         ...
+
+
+def output_values(
+    result: RootResult, read: Callable[[Sequence[Column]], list[list[Any]]]
+) -> list[Any]:
+    """The values of a root's outputs, in plan order: one value for a root-level output, a list of values
+    for a child-level one."""
+    columns = [column for column in result.columns if column is not None]
+    values = iter(read(columns))
+    return [
+        [] if column is None else next(values) if index in result.ordinals else next(values)[0]
+        for index, column in enumerate(result.columns)
+    ]

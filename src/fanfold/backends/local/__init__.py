@@ -1,0 +1,1 @@
+"""The local backend: worker processes on this machine, without any server."""

@@ -1,0 +1,71 @@
+"""Advice: what is legal in a plan and yet probably not meant.
+
+Owns the warnings that ``explain`` prints; one of them is also given when the pipeline is compiled.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from fanfold.plan import ExpandNode, Plan, StageSpec
+
+
+def advice(plan: Plan) -> tuple[str, ...]:
+    """All warnings of a plan, in words."""
+    return (*pinned_children(plan), *unread_sources(plan), *twin_stages(plan))
+
+
+def pinned_children(plan: Plan) -> list[str]:
+    """Values that are expanded and read whole as well, or are a generator's unexpanded children."""
+    expanded = {
+        port: plan.levels[node.level].name
+        for node in plan.nodes
+        if isinstance(node, ExpandNode)
+        for port in node.inputs
+    }
+    found = []
+    for call in plan.calls():
+        stored = {stream.port for stream in plan.streams[call.index].items if stream.stored}
+        for port in call.outputs:
+            if port not in stored:
+                continue
+            name = plan.ports[port].name
+            if port in expanded:
+                found.append(
+                    f"port {name!r} is read unexpanded beside its level {expanded[port]!r}: every "
+                    "child is kept until its parent is done"
+                )
+            elif plan.stages[call.stage].generator:
+                found.append(
+                    f"port {name!r} is a generator's and is read unexpanded: its readers wait for the "
+                    "whole list of children"
+                )
+    return found
+
+
+def unread_sources(plan: Plan) -> list[str]:
+    """Sources of which nothing is ever looked at."""
+    return [
+        f"source {source.name!r} is never read"
+        for source in plan.sources
+        if not (source.stream.stored or source.stream.controls or source.stream.checks)
+    ]
+
+
+def twin_stages(plan: Plan) -> list[str]:
+    """Pairs of stages that hold the same class constructed with equal arguments."""
+    return [
+        f"FF108 stages {a.name!r} and {b.name!r} are two pools of {a.target.__qualname__} with equal "
+        "constructor arguments; one stage object used twice would share its workers"
+        for a, b in combinations(plan.stages, 2)
+        if _are_twins(a, b)
+    ]
+
+
+def _are_twins(a: StageSpec, b: StageSpec) -> bool:
+    if not (a.is_class and b.is_class and a.target is b.target and a.method == b.method):
+        return False
+    try:
+        return bool((a.args, dict(a.kwargs)) == (b.args, dict(b.kwargs)))
+    except Exception:  # arguments such as arrays have no truth value of equality
+        return False

@@ -1,0 +1,331 @@
+"""The core as the driver sees it: engine and dispatch behind one door. Pure.
+
+Owns which worker gets which batch and when roots are admitted. Decides from the engine's queues and the
+workers' states alone; time arrives with the events.
+
+Policy
+------
+* A call's ready items go out first in first out; of several calls of one stage the one whose head has
+  waited longest is served first.
+* An idle worker takes what is there, up to a full batch. A second batch is sent ahead to a busy worker only
+  when no replica is idle and it would be full (or nothing more can come).
+* A stage that takes one item at a time gets several in one message when they are short (about
+  :data:`MESSAGE_S` of work), each of which still runs, fails and is reported by itself.
+* A call pauses while one that consumes its output has a long queue. What is queued can always run, so
+  the pause always ends; it keeps intermediate values few where a fast stage feeds a slow one.
+* Items that must run alone (after an exception or a death) get a worker with nothing else at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol
+
+from fanfold.dispatch.pool import (
+    AHEAD,
+    BUSY,
+    DEAD,
+    DOWNSTREAM_FULL,
+    FINISHED,
+    NO_INPUT,
+    Pool,
+    Worker,
+)
+from fanfold.engine.commands import Command, RestartWorker, StartBatch, StopRun
+from fanfold.engine.machine import Machine
+from fanfold.engine.program import inputs_of, outputs_of
+from fanfold.engine.statistics import Statistics
+from fanfold.plan import CallNode, Plan
+from fanfold.protocol import (
+    BatchFinished,
+    BatchRaised,
+    DriverEvent,
+    Event,
+    RunBatch,
+    SourceExhausted,
+    WorkerDied,
+    WorkerFailed,
+    WorkerStarted,
+)
+
+MESSAGE_S: Final = 0.01
+"""Work worth sending in one message to a worker that takes one item at a time."""
+MESSAGE_ITEMS: Final = 1024
+BACKLOG_BATCHES: Final = 8
+"""Full batches per replica that may wait at a call before its producers pause."""
+OPEN_ROOTS: Final = 64
+"""Roots open beyond what the calls at the root level can hold at their workers."""
+
+
+class WorkerLike(Protocol):
+    """What the core must know of a worker."""
+
+    @property
+    def worker(self) -> int: ...
+    @property
+    def stage(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+
+
+class Core:
+    """Engine and dispatch of one run.
+
+    Args:
+        plan: What to run.
+        workers: The replicas that are being started.
+    """
+
+    def __init__(self, plan: Plan, workers: Sequence[WorkerLike]) -> None:
+        self.plan = plan
+        self.machine = Machine(plan)
+        self._pools = {
+            stage.index: Pool(
+                stage.index,
+                tuple(call.index for call in plan.calls() if call.stage == stage.index),
+                stage.batch_size,
+            )
+            for stage in plan.stages
+        }
+        self._workers = {w.worker: Worker(w.worker, w.stage, w.name) for w in workers}
+        for worker in self._workers.values():
+            self._pools[worker.stage].workers.append(worker)
+        self._worker_of: dict[int, Worker] = {}
+        self._pool_of_call = {
+            call: pool for pool in self._pools.values() for call in pool.calls
+        }
+        self._consumers = _consuming_calls(plan)
+        self._producers = _producing_calls(plan)
+        self._exhausted = False
+        self._window = OPEN_ROOTS + sum(
+            4 * (pool.batch_size or 1) * len(pool.workers)
+            for pool in self._pools.values()
+            if any(_level(plan, call) == 0 for call in pool.calls)
+        )
+
+    # ------------------------------------------------------------------------------ the door
+
+    def handle(self, event: Event | DriverEvent) -> list[Command]:
+        """Take one event in; return what must be done now, in order."""
+        match event:
+            case WorkerStarted():
+                worker = self._workers[event.worker]
+                worker.ready = True
+                worker.enter(NO_INPUT, event.time_s)
+                return []
+            case WorkerFailed():
+                return [StopRun(event.failure)]
+            case WorkerDied():
+                return self._worker_died(event)
+            case SourceExhausted():
+                self._exhausted = True
+                return []
+            case BatchFinished() | BatchRaised():
+                self._batch_ended(event)
+        return self.machine.handle(event)
+
+    def dispatch(self, time_s: float) -> list[Command]:
+        """Give work to workers; call it after the events of one poll were handled."""
+        commands: list[Command] = []
+        for pool in self._pools.values():
+            self._serve(pool, time_s, commands)
+        return commands
+
+    def room(self) -> int:
+        """How many roots may be admitted now; 0 until a fair number of places is free."""
+        roots = self.machine.roots
+        free = min(
+            self._window - (roots.admitted - roots.ended),
+            8 * self._window - (roots.admitted - roots.committed),
+        )
+        return free if free >= self._window // 4 or roots.admitted == roots.ended else 0
+
+    @property
+    def finished(self) -> bool:
+        """The source is exhausted and every root is committed."""
+        roots = self.machine.roots
+        return self._exhausted and roots.committed == roots.admitted
+
+    def statistics(self, time_s: float) -> Statistics:
+        """Counts so far."""
+        machine, roots = self.machine, self.machine.roots
+        for call, queue in machine.queues.items():
+            machine.counts[call].ready = queue.count + len(queue.alone)
+        return Statistics(
+            calls=list(machine.counts.values()),
+            levels={
+                level.name: count
+                for level, count in zip(self.plan.levels, machine.items_per_level, strict=True)
+            },
+            roots=dict(roots.by_status),
+            admitted=roots.admitted,
+            open_roots=roots.admitted - roots.ended,
+            workers=[worker.times(time_s) for worker in self._workers.values()],
+        )
+
+    # ------------------------------------------------------------------------------ workers
+
+    def _batch_ended(self, event: BatchFinished | BatchRaised) -> None:
+        worker = self._worker_of.pop(event.batch, None)
+        if worker is None:
+            return
+        worker.batches.remove(event.batch)
+        worker.alone = False
+        if not worker.batches:
+            worker.enter(NO_INPUT, event.time_s)
+        batch = self.machine.batches.get(event.batch)
+        if batch is not None:
+            self._pools[worker.stage].learn(batch.count, event.busy_s)
+
+    def _worker_died(self, event: WorkerDied) -> list[Command]:
+        worker = self._workers[event.worker]
+        worker.ready = worker.alone = False
+        worker.restarts += 1
+        worker.enter(DEAD, event.time_s)
+        commands: list[Command] = []
+        batches, worker.batches = worker.batches, []
+        for batch in reversed(batches):
+            self._worker_of.pop(batch, None)
+            commands += self.machine.lose_batch(
+                batch, running=batch == event.running, reason=event.reason
+            )
+        commands.append(RestartWorker(event.worker))
+        return commands
+
+    # ------------------------------------------------------------------------------ policy
+
+    def _serve(self, pool: Pool, time_s: float, commands: list[Command]) -> None:
+        queues = self.machine.queues
+        if not any(queues[call].count or queues[call].alone for call in pool.calls):
+            self._note_idle(pool, NO_INPUT, time_s)
+            return
+        for worker in pool.workers:
+            if worker.ready and not worker.batches:
+                for call in pool.calls:
+                    if queues[call].alone:
+                        started = self.machine.take_alone(call)
+                        if started is not None:
+                            self._start(worker, started, time_s, commands, alone=True)
+                            break
+        for held in range(AHEAD):
+            for worker in pool.workers:
+                if not worker.ready or worker.alone or len(worker.batches) != held:
+                    continue
+                chosen = self._next_call(pool)
+                if chosen is None:
+                    break
+                full = queues[chosen].count >= (pool.batch_size or 1)
+                if held and not full and self._more_to_come(chosen):
+                    break
+                started = self.machine.take(chosen, self._limit(pool, chosen))
+                if started is not None:
+                    self._start(worker, started, time_s, commands)
+        blocked = any(queues[call].count for call in pool.calls)
+        self._note_idle(pool, DOWNSTREAM_FULL if blocked else NO_INPUT, time_s)
+
+    def _start(
+        self,
+        worker: Worker,
+        started: tuple[int, RunBatch],
+        time_s: float,
+        commands: list[Command],
+        *,
+        alone: bool = False,
+    ) -> None:
+        number, run = started
+        worker.batches.append(number)
+        worker.alone = alone
+        self._worker_of[number] = worker
+        worker.enter(BUSY, time_s)
+        commands.append(StartBatch(worker.number, run))
+
+    def _next_call(self, pool: Pool) -> int | None:
+        """The call whose oldest ready item has waited longest, if it is not paused."""
+        heads = [
+            (head, call)
+            for call in pool.calls
+            if (head := self.machine.queues[call].head()) is not None and not self._paused(call)
+        ]
+        return min(heads)[1] if heads else None
+
+    def _paused(self, call: int) -> bool:
+        for consumer in self._consumers[call]:
+            queue = self.machine.queues[consumer]
+            if queue.count > self._backlog(consumer):
+                return True
+        return False
+
+    def _backlog(self, call: int) -> int:
+        """Ready items at a call above which its producers pause."""
+        pool = self._pool_of_call[call]
+        size = pool.batch_size or self._message_items(pool)
+        return BACKLOG_BATCHES * size * max(1, len(pool.workers))
+
+    def _limit(self, pool: Pool, call: int) -> int:
+        """How many items to send at once."""
+        if pool.batch_size is not None:
+            return pool.batch_size
+        share = -(-self.machine.queues[call].count // (AHEAD * max(1, len(pool.workers))))
+        return max(1, min(self._message_items(pool), share))
+
+    @staticmethod
+    def _message_items(pool: Pool) -> int:
+        if pool.item_s is None:
+            return 1
+        return max(1, min(MESSAGE_ITEMS, int(MESSAGE_S / max(pool.item_s, 1e-6))))
+
+    def _more_to_come(self, call: int) -> bool:
+        """Whether items may still become ready at a call without its own doing."""
+        if not self._exhausted:
+            return True
+        machine = self.machine
+        return any(
+            machine.queues[c].count or machine.queues[c].alone or machine.counts[c].running
+            for c in self._producers[call]
+        )
+
+    def _note_idle(self, pool: Pool, reason: str, time_s: float) -> None:
+        if self._exhausted and self.machine.roots.ended == self.machine.roots.admitted:
+            reason = FINISHED
+        for worker in pool.workers:
+            if worker.ready and not worker.batches and worker.state != reason:
+                worker.enter(reason, time_s)
+
+
+def _level(plan: Plan, call: int) -> int:
+    node = plan.nodes[call]
+    assert isinstance(node, CallNode)
+    return node.level
+
+
+def _consuming_calls(plan: Plan) -> dict[int, tuple[int, ...]]:
+    """For each call the calls that read its output, directly or through structural operations."""
+    readers: dict[int, set[int]] = {}
+
+    def calls_below(ports: Iterable[int]) -> set[int]:
+        return set().union(*(readers.get(port, set()) for port in ports))
+
+    result: dict[int, tuple[int, ...]] = {}
+    for node in reversed(plan.nodes):
+        if isinstance(node, CallNode):
+            result[node.index] = tuple(sorted(calls_below(node.outputs)))
+            found = {node.index}
+        else:
+            found = calls_below(outputs_of(node))
+        for port in inputs_of(node):
+            readers.setdefault(port, set()).update(found)
+    return result
+
+
+def _producing_calls(plan: Plan) -> dict[int, tuple[int, ...]]:
+    """For each call all calls on whose outcomes its readiness depends, however far above."""
+    above: dict[int, set[int]] = {}
+    result: dict[int, tuple[int, ...]] = {}
+    for node in plan.nodes:
+        found = set().union(*(above.get(port, set()) for port in inputs_of(node)))
+        if isinstance(node, CallNode):
+            result[node.index] = tuple(sorted(found))
+            found = found | {node.index}
+        for port in outputs_of(node):
+            above[port] = found
+    return result

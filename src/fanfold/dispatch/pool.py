@@ -1,0 +1,76 @@
+"""Workers as dispatch sees them: what each is doing, and how its time went. Pure; time arrives as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from fanfold.engine.statistics import WorkerTimes
+
+AHEAD: Final = 2
+"""Batches at one worker: the one that runs and the next, so that no worker waits for transport."""
+
+STARTING: Final = "starting"
+BUSY: Final = "busy"
+NO_INPUT: Final = "no input"
+DOWNSTREAM_FULL: Final = "downstream full"
+FINISHED: Final = "finished"
+DEAD: Final = "dead"
+
+
+@dataclass(slots=True)
+class Worker:
+    """One replica of a stage."""
+
+    number: int
+    stage: int
+    name: str
+    ready: bool = False
+    batches: list[int] = field(default_factory=list)
+    """At the worker, the running one first."""
+    alone: bool = False
+    """It runs an item that nothing may be queued behind."""
+    state: str = STARTING
+    since_s: float = 0.0
+    spent_s: dict[str, float] = field(default_factory=dict)
+    restarts: int = 0
+
+    def enter(self, state: str, time_s: float) -> None:
+        """Note a change of state."""
+        if state != self.state:
+            spent = time_s - self.since_s
+            self.spent_s[self.state] = self.spent_s.get(self.state, 0.0) + spent
+            self.state = state
+            self.since_s = time_s
+
+    def times(self, time_s: float) -> WorkerTimes:
+        """How the worker spent its time up to now."""
+        spent = dict(self.spent_s)
+        spent[self.state] = spent.get(self.state, 0.0) + time_s - self.since_s
+        return WorkerTimes(
+            worker=self.number,
+            name=self.name,
+            state=self.state,
+            starting_s=spent.pop(STARTING, 0.0) + spent.pop(DEAD, 0.0),
+            busy_s=spent.pop(BUSY, 0.0),
+            idle_s=spent,
+            restarts=self.restarts,
+        )
+
+
+@dataclass(slots=True)
+class Pool:
+    """All replicas of one stage and the calls that they serve."""
+
+    stage: int
+    calls: tuple[int, ...]
+    batch_size: int | None
+    workers: list[Worker] = field(default_factory=list)
+    item_s: float | None = None
+    """Measured time per item of a per-item stage (a moving mean)."""
+
+    def learn(self, items: int, busy_s: float) -> None:
+        """A batch of ``items`` took ``busy_s`` seconds."""
+        if items:
+            per_item = busy_s / items
+            self.item_s = per_item if self.item_s is None else 0.7 * self.item_s + 0.3 * per_item

@@ -1,0 +1,77 @@
+"""Batches at workers: which items they hold, and how the positions of their tasks map to items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fanfold.columns import Ref
+from fanfold.engine.bits import bit_positions
+from fanfold.engine.groups import Chunk
+from fanfold.engine.ready import Entry
+
+
+class Batch:
+    """Items of one call that were taken from its ready queue together."""
+
+    __slots__ = ("_items", "alone", "attempt", "call", "count", "deaths", "entries", "finished", "refs")
+
+    def __init__(
+        self,
+        call: int,
+        entries: list[Entry],
+        count: int,
+        refs: set[Ref],
+        *,
+        attempt: int = 1,
+        deaths: int = 0,
+        alone: bool = False,
+    ) -> None:
+        self.call = call
+        self.entries = entries
+        self.count = count
+        self.refs = refs
+        """Blocks that it reads; they stay until it has ended."""
+        self.attempt = attempt
+        self.deaths = deaths
+        """Workers that died while they ran its one item (batches that run alone)."""
+        self.alone = alone
+        self.finished = 0
+        """Tasks that have ended, as a set of positions."""
+        self._items: list[tuple[Chunk, int]] | None = None
+
+    def item(self, task: int) -> tuple[Chunk, int]:
+        """The item of a task: its chunk and offset."""
+        if self._items is None:
+            self._items = [
+                (chunk, offset) for chunk, bits in self.entries for offset in bit_positions(bits)
+            ]
+        return self._items[task]
+
+    def runs(self, first: int, count: int) -> Iterator[Entry]:
+        """The entries of tasks ``first`` to ``first + count - 1``, in task order."""
+        if first == 0 and count == self.count:
+            yield from self.entries
+            return
+        last: Chunk | None = None
+        bits = 0
+        for task in range(first, first + count):
+            chunk, offset = self.item(task)
+            if chunk is not last and last is not None:
+                yield last, bits
+                bits = 0
+            last = chunk
+            bits |= 1 << offset
+        if last is not None:
+            yield last, bits
+
+    def unfinished(self) -> list[Entry]:
+        """The entries without the tasks that have ended."""
+        if not self.finished:
+            return list(self.entries)
+        left: dict[int, Entry] = {}
+        for task in range(self.count):
+            if not self.finished >> task & 1:
+                chunk, offset = self.item(task)
+                bits = left[id(chunk)][1] if id(chunk) in left else 0
+                left[id(chunk)] = (chunk, bits | 1 << offset)
+        return list(left.values())

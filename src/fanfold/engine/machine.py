@@ -1,0 +1,517 @@
+"""The engine: a deterministic state machine. Events in, commands out; one door, no I/O, no clock.
+
+It alone knows membership, immediate parents, ordinals, outcomes and readiness. How outcomes spread is in
+:mod:`fanfold.engine.rules`; what a value is and where it lies is opaque to it; who runs what is decided by
+:mod:`fanfold.dispatch`, which takes work through :meth:`Machine.take`.
+
+How an event is handled
+-----------------------
+1. The event is matched to its batch; events of batches that are no longer awaited are ignored.
+2. The reported rows become segments and facts of the chunks concerned, then the outcomes are settled.
+3. Every settled slot has its watching rules scheduled, once per chunk, with the items concerned; they run
+   deepest level first, so that a parent hears once of all its children's news.
+4. Rules settle further slots, until nothing is left to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fanfold.columns import Ref
+from fanfold.engine.batches import Batch
+from fanfold.engine.bits import below, bit_positions
+from fanfold.engine.commands import Command, FinishRoots, ReleaseBlocks
+from fanfold.engine.groups import SPAN, Chunk, Group, Lost
+from fanfold.engine.placing import place_facts
+from fanfold.engine.program import lower
+from fanfold.engine.ready import Entry, ReadyQueue, Retry
+from fanfold.engine.resolve import Resolvers
+from fanfold.engine.roots import Roots
+from fanfold.engine.rules import Causes, Rule
+from fanfold.engine.statistics import CallCounts
+from fanfold.engine.wiring import wire
+from fanfold.failures import Failure
+from fanfold.plan import CallNode, Plan
+from fanfold.protocol import (
+    BatchFinished,
+    BatchRaised,
+    ChildrenReleased,
+    ExpansionSealed,
+    RootsAdmitted,
+    RootsCommitted,
+    RunBatch,
+    StreamRows,
+    TasksFinished,
+)
+
+DEATHS_LIMIT = 2
+"""An item is ``worker_died`` when so many workers died while they ran it, the last one alone with it."""
+
+
+class Machine:
+    """All state of a run's items. Implements :class:`fanfold.engine.rules.State` for the rules.
+
+    Args:
+        plan: What to run.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.program = lower(plan)
+        self._wiring = wire(self.program)
+        self._watchers = self._wiring.watchers
+        self.resolvers = Resolvers(self.program)
+        self._depths = [level.depth for level in plan.levels]
+        self._work: list[dict[tuple[Rule, Chunk], int]] = [
+            {} for _ in range(max(self._depths) + 1)
+        ]
+        self.queues = {call.index: ReadyQueue() for call in plan.calls()}
+        self.counts = {
+            call.index: CallCounts(
+                call.name, plan.stages[call.stage].name, plan.levels[call.level].name
+            )
+            for call in plan.calls()
+        }
+        self._call_of_slot = {
+            (node.level, self.program.call_outputs[node.index][0]): node.index
+            for node in plan.calls()
+        }
+        self.items_per_level = [0] * len(plan.levels)
+        self.batches: dict[int, Batch] = {}
+        self._next_batch = 0
+        self._sequence = 0
+        self.live_rows: dict[Ref, int] = {}
+        """By block: rows that may still be read, and one for each batch that is reading it."""
+        self.roots = Roots(self)
+        self._commands: list[Command] = []
+
+    # ------------------------------------------------------------------------------ the door
+
+    def handle(
+        self,
+        event: RootsAdmitted
+        | RootsCommitted
+        | ChildrenReleased
+        | ExpansionSealed
+        | TasksFinished
+        | BatchFinished
+        | BatchRaised,
+    ) -> list[Command]:
+        """Take one event in; return what must be done now, in order."""
+        match event:
+            case TasksFinished():
+                self._tasks_finished(event)
+            case ChildrenReleased():
+                self._children_released(event)
+            case ExpansionSealed():
+                self._expansion_sealed(event)
+            case BatchFinished():
+                self._batch_finished(event)
+            case BatchRaised():
+                self._batch_raised(event)
+            case RootsAdmitted():
+                self._admit(event)
+            case RootsCommitted():
+                self.roots.commit(event.roots)
+        return self._settle()
+
+    def take(self, call: int, limit: int) -> tuple[int, RunBatch] | None:
+        """Take up to ``limit`` ready items of ``call`` from the head of its queue, as a batch."""
+        entries, count = self.queues[call].take(limit)
+        return self._start(call, entries, count) if count else None
+
+    def take_alone(self, call: int) -> tuple[int, RunBatch] | None:
+        """Take one item that must run alone."""
+        retries = self.queues[call].alone
+        while retries:
+            retry = retries.popleft()
+            if not retry.bit & retry.chunk.ended:
+                return self._start(call, [(retry.chunk, retry.bit)], 1, retry)
+        return None
+
+    def lose_batch(self, batch_id: int, *, running: bool, reason: str) -> list[Command]:
+        """The batch's worker died. Unless it was ``running``, its items are simply ready again."""
+        batch = self._end_batch(batch_id)
+        if batch is None:
+            return []
+        entries = batch.unfinished()
+        if not running and not batch.alone:
+            self.queues[batch.call].push_back(entries)
+            return self._settle()
+        deaths = batch.deaths + (1 if running else 0)
+        for chunk, bits in entries:
+            for offset in bit_positions(bits):
+                bit = 1 << offset
+                if batch.alone and deaths >= DEATHS_LIMIT:
+                    failure = Failure(
+                        kind="worker_died",
+                        message=f"its worker died {deaths} times while it ran: {reason}",
+                    )
+                    self._fail_item(batch, chunk, bit, failure)
+                else:
+                    self.queues[batch.call].alone.append(
+                        Retry(chunk, bit, batch.attempt + 1, deaths)
+                    )
+        return self._settle()
+
+    # ------------------------------------------------------------------------------ events
+
+    def _admit(self, event: RootsAdmitted) -> None:
+        self.roots.admit(event.keys)
+        self._grow(self.roots.group, len(event.keys), event.streams, 0)
+        for stream in event.streams:
+            self._hold(stream, stream.rows.count if stream.rows else 0)
+
+    def _children_released(self, event: ChildrenReleased) -> None:
+        batch = self.batches.get(event.batch)
+        if batch is None or batch.attempt != event.attempt:
+            self._discard(event.streams)
+            return
+        level = self.plan.nodes[event.node].level
+        row = taken = 0
+        for task, count in event.counts:
+            chunk, offset = batch.item(task)
+            group = self._group(chunk, offset, level)
+            if not (group.closed or group.sealed):
+                self._grow(group, count, event.streams, row)
+                taken += count
+            row += count
+        for stream in event.streams:
+            self._hold(stream, taken)
+
+    def _expansion_sealed(self, event: ExpansionSealed) -> None:
+        batch = self.batches.get(event.batch)
+        if batch is None or batch.attempt != event.attempt:
+            return
+        level = self.plan.nodes[event.node].level
+        slot = self.program.expansion[level]
+        sealed: dict[Chunk, int] = {}
+        for task in event.tasks:
+            chunk, offset = batch.item(task)
+            group = self._group(chunk, offset, level)
+            if not group.closed:
+                group.sealed = True
+                sealed[chunk] = sealed.get(chunk, 0) | group.bit
+        for chunk, bits in sealed.items():
+            self.settle_done(chunk, slot, bits)
+
+    def _tasks_finished(self, event: TasksFinished) -> None:
+        batch = self.batches.get(event.batch)
+        if batch is None or batch.attempt != event.attempt:
+            self._discard(event.streams)
+            return
+        batch.finished |= below(event.count) << event.first
+        failed: dict[Chunk, int] = {}
+        for task, failure in event.failures:
+            chunk, offset = batch.item(task)
+            failed[chunk] = failed.get(chunk, 0) | 1 << offset
+            if not chunk.ended >> offset & 1:
+                self._fail_item(batch, chunk, 1 << offset, failure)
+        outputs = self.program.call_outputs[batch.call]
+        slots = [(self.program.port[s.port], s) for s in event.streams]
+        row = live = 0
+        for chunk, bits in batch.runs(event.first, event.count):
+            if failed and chunk in failed:
+                bits &= ~failed[chunk]
+            n = bits.bit_count()
+            open_bits = bits & ~chunk.ended
+            if open_bits:
+                for slot, stream in slots:
+                    if stream.rows is not None:
+                        chunk.segments.setdefault(slot, []).append((bits, stream.rows.ref, row))
+                    if stream.controls or stream.missing:
+                        place_facts(chunk, stream, bits, row)
+                if open_bits != bits:
+                    self._free_ended(chunk, [slot for slot, _ in slots], bits & chunk.ended)
+                for slot in outputs:
+                    self.settle_done(chunk, slot, open_bits)
+                live += open_bits.bit_count()
+            row += n
+        for stream in event.streams:
+            self._hold(stream, live)
+
+    def _batch_finished(self, event: BatchFinished) -> None:
+        batch = self._end_batch(event.batch)
+        if batch is not None:
+            self.counts[batch.call].busy_s += event.busy_s
+
+    def _batch_raised(self, event: BatchRaised) -> None:
+        batch = self._end_batch(event.batch)
+        if batch is None:
+            return
+        self.counts[batch.call].busy_s += event.busy_s
+        for chunk, bits in batch.entries:
+            for offset in bit_positions(bits & ~chunk.ended):
+                if batch.count == 1:
+                    self._fail_item(batch, chunk, 1 << offset, event.failure)
+                else:
+                    self.queues[batch.call].alone.append(
+                        Retry(chunk, 1 << offset, batch.attempt + 1, 0)
+                    )
+
+    # ------------------------------------------------------------------------------ batches
+
+    def _start(
+        self, call: int, entries: list[Entry], count: int, retry: Retry | None = None
+    ) -> tuple[int, RunBatch]:
+        node = self.plan.nodes[call]
+        assert isinstance(node, CallNode)
+        refs: set[Ref] = set()
+        columns = tuple(self.resolvers[i.port](entries, refs) for i in node.inputs)
+        for ref in refs:
+            self.live_rows[ref] += 1
+        attempt = 1 if retry is None else retry.attempt
+        number = self._next_batch
+        self._next_batch += 1
+        self.batches[number] = Batch(
+            call,
+            entries,
+            count,
+            refs,
+            attempt=attempt,
+            deaths=0 if retry is None else retry.deaths,
+            alone=retry is not None,
+        )
+        counts = self.counts[call]
+        counts.batches += 1
+        counts.executed += count
+        counts.running += count
+        batch_size = self.plan.stages[node.stage].batch_size
+        if batch_size is not None:
+            counts.capacity += batch_size
+        skip = () if attempt == 1 else self._released(call, entries[0])
+        return number, RunBatch(number, call, count, columns, attempt=attempt, skip=skip)
+
+    def _released(self, call: int, entry: Entry) -> tuple[int, ...]:
+        """How many children an earlier attempt at an item released, per expansion of the call."""
+        chunk, bit = entry
+        offset = bit.bit_length() - 1
+        groups = (
+            chunk.group_of(e.level, offset) for e in self.plan.streams[call].expansions
+        )
+        return (max((g.count for g in groups if g is not None), default=0),)
+
+    def _end_batch(self, number: int) -> Batch | None:
+        batch = self.batches.pop(number, None)
+        if batch is not None:
+            self.counts[batch.call].running -= batch.count
+            for ref in batch.refs:
+                self._drop_rows(ref, 1)
+        return batch
+
+    def _fail_item(self, batch: Batch, chunk: Chunk, bit: int, failure: Failure) -> None:
+        name = self.counts[batch.call].name
+        placed = self.roots.placed(chunk, bit, failure, call=name, attempts=batch.attempt)
+        for slot in self.program.call_outputs[batch.call]:
+            self.settle_lost(chunk, slot, failed=bit, causes=((bit, placed),))
+
+    # ------------------------------------------------------------------------------ membership
+
+    def _group(self, chunk: Chunk, offset: int, level: int) -> Group:
+        """The children at ``level`` of an item; made when first asked for."""
+        groups = chunk.groups.get(level)
+        if groups is None:
+            groups = chunk.groups[level] = [None] * chunk.size
+        elif len(groups) < chunk.size:
+            groups.extend([None] * (chunk.size - len(groups)))
+        group = groups[offset]
+        if group is None:
+            group = groups[offset] = Group(level, chunk, 1 << offset)
+            group.closed = bool(chunk.ended >> offset & 1)
+        return group
+
+    def _grow(self, group: Group, count: int, streams: Sequence[StreamRows], row: int) -> None:
+        """Append ``count`` items to a group; their stream values begin at row ``row``."""
+        level = group.level
+        self.items_per_level[level] += count
+        chunks = group.chunks
+        ports = self.program.port
+        while count:
+            if chunks and chunks[-1].size < SPAN:
+                chunk = chunks[-1]
+            else:
+                chunk = Chunk(group, group.count, self.program.slots[level])
+                chunks.append(chunk)
+                if group.chunk is None:
+                    self.roots.enter(chunk)
+            size = chunk.size
+            n = min(count, SPAN - size)
+            new = (1 << n) - 1 << size
+            chunk.size = size + n
+            group.count += n
+            for stream in streams:
+                if stream.rows is not None:
+                    slot = ports[stream.port]
+                    segment = (new, stream.rows.ref, row)
+                    if slot in chunk.segments:
+                        chunk.segments[slot].append(segment)
+                    else:
+                        chunk.segments[slot] = [segment]
+                if stream.controls or stream.missing:
+                    place_facts(chunk, stream, new, row)
+            for stream in streams:
+                slot = ports[stream.port]
+                chunk.done[slot] |= new
+                self._tell(chunk, slot, new)
+            for rule in self._wiring.broadcasts[level]:
+                self.schedule(rule, chunk, new)
+            count -= n
+            row += n
+
+    # ------------------------------------------------------------------------------ blocks
+
+    def _hold(self, stream: StreamRows, rows: int) -> None:
+        """Count the rows of a new block that may be read; without any it goes at once."""
+        if stream.rows is not None:
+            ref = stream.rows.ref
+            left = self.live_rows.get(ref, 0) + rows
+            if left > 0:
+                self.live_rows[ref] = left
+            else:
+                self.live_rows.pop(ref, None)
+                self._commands.append(ReleaseBlocks((ref,)))
+
+    def _discard(self, streams: Sequence[StreamRows]) -> None:
+        refs = tuple(s.rows.ref for s in streams if s.rows is not None)
+        if refs:
+            self._commands.append(ReleaseBlocks(refs))
+
+    def _drop_rows(self, ref: Ref, rows: int) -> None:
+        left = self.live_rows[ref] - rows
+        if left:
+            self.live_rows[ref] = left
+        else:
+            del self.live_rows[ref]
+            self._commands.append(ReleaseBlocks((ref,)))
+
+    def release_early(self, chunk: Chunk, slot: int, bits: int) -> None:
+        """Free the values of items at a slot before their root ends."""
+        if chunk.freed is None:
+            chunk.freed = {}
+        before = chunk.freed.get(slot, 0)
+        bits &= ~before
+        chunk.freed[slot] = before | bits
+        for items, ref, _ in chunk.segments.get(slot, ()):
+            rows = (items & bits).bit_count()
+            if rows:
+                self._drop_rows(ref, rows)
+
+    def free_items(self, chunk: Chunk, level: int, bits: int) -> None:
+        """Free all values of items of a chunk (their root's records are committed)."""
+        freed = chunk.freed
+        for slot in self.program.stored[level]:
+            left = bits if freed is None else bits & ~freed.get(slot, 0)
+            for items, ref, _ in chunk.segments.get(slot, ()):
+                rows = (items & left).bit_count()
+                if rows:
+                    self._drop_rows(ref, rows)
+
+    def _free_ended(self, chunk: Chunk, slots: Sequence[int], bits: int) -> None:
+        """Rows that came for items whose root had ended were never counted: mark them as freed."""
+        if chunk.freed is None:
+            chunk.freed = {}
+        for slot in slots:
+            chunk.freed[slot] = chunk.freed.get(slot, 0) | bits
+
+    # ------------------------------------------------------------------------------ for the rules
+
+    def settle_done(self, chunk: Chunk, slot: int, bits: int) -> None:
+        """Items at a slot are done, unless they ended before."""
+        if chunk.lost is not None and (lost := chunk.lost.get(slot)) is not None:
+            bits &= ~(lost.dropped | lost.failed | lost.suppressed)
+        new = bits & ~chunk.done[slot]
+        if new:
+            chunk.done[slot] |= new
+            self._tell(chunk, slot, new)
+            call = self._call_of_slot.get((chunk.group.level, slot))
+            if call is not None:
+                self.counts[call].done += new.bit_count()
+
+    def settle_lost(
+        self,
+        chunk: Chunk,
+        slot: int,
+        *,
+        dropped: int = 0,
+        failed: int = 0,
+        suppressed: int = 0,
+        causes: Causes = (),
+    ) -> None:
+        """Items at a slot are dropped, failed or suppressed, unless they ended before."""
+        left = ~chunk.terminal(slot)
+        dropped &= left
+        failed &= left
+        suppressed &= left & ~failed
+        new = dropped | failed | suppressed
+        if not new:
+            return
+        if chunk.lost is None:
+            chunk.lost = {}
+        lost = chunk.lost.get(slot)
+        if lost is None:
+            lost = chunk.lost[slot] = Lost()
+        lost.dropped |= dropped
+        lost.failed |= failed
+        lost.suppressed |= suppressed
+        unexplained = failed | suppressed
+        for bits, cause in causes:
+            if bits & unexplained:
+                lost.causes.append((bits & unexplained, cause))
+                unexplained &= ~bits
+        self._tell(chunk, slot, new)
+        call = self._call_of_slot.get((chunk.group.level, slot))
+        if call is not None:
+            counts = self.counts[call]
+            counts.dropped += dropped.bit_count()
+            counts.failed += failed.bit_count()
+            counts.suppressed += suppressed.bit_count()
+
+    def new_failure(self, chunk: Chunk, bit: int, kind: str, message: str, where: str) -> Failure:
+        """A failure that originates in a structural operation."""
+        return self.roots.placed(chunk, bit, Failure(kind=kind, message=message), call=where)
+
+    def enqueue(self, call: int, chunk: Chunk, bits: int) -> None:
+        """Items are ready for a call."""
+        self._sequence += 1
+        self.queues[call].push(self._sequence, chunk, bits & ~chunk.ended)
+
+    def end_roots(self, chunk: Chunk, bits: int) -> None:
+        """Roots have ended: everything that they return is terminal."""
+        self.roots.end(chunk, bits)
+
+    def schedule(self, rule: Rule, chunk: Chunk, hint: int) -> None:
+        """Have a rule look at items of a chunk."""
+        work = self._work[self._depths[rule.level]]
+        key = (rule, chunk)
+        before = work.get(key)
+        work[key] = hint if before is None else before | hint
+
+    def _tell(self, chunk: Chunk, slot: int, bits: int) -> None:
+        level = chunk.group.level
+        rules = self._watchers[level][slot]
+        if rules:
+            work = self._work[self._depths[level]]
+            for rule in rules:
+                key = (rule, chunk)
+                before = work.get(key)
+                work[key] = bits if before is None else before | bits
+
+    def _settle(self) -> list[Command]:
+        """Run the scheduled rules, deepest level first, until none is left."""
+        works = self._work
+        deepest = len(works) - 1
+        depth = deepest
+        while depth >= 0:
+            work = works[depth]
+            if not work:
+                depth -= 1
+                continue
+            works[depth] = {}
+            for (rule, chunk), hint in work.items():
+                rule.update(self, chunk, hint)
+            depth = deepest
+        results = self.roots.take_results()
+        if results:
+            self._commands.append(FinishRoots(results))
+        commands, self._commands = self._commands, []
+        return commands

@@ -1,0 +1,38 @@
+"""Reported facts, numbered by rows of a block, put into the places of a chunk's items."""
+
+from __future__ import annotations
+
+from fanfold.engine.bits import below, deposit
+from fanfold.engine.facts import check_key, control_key
+from fanfold.engine.groups import Chunk, Facts
+from fanfold.protocol import StreamRows
+
+
+def place_facts(chunk: Chunk, stream: StreamRows, bits: int, row: int) -> None:
+    """The items ``bits`` of a chunk have the rows from ``row`` on, in ordinal order."""
+    window = below(bits.bit_count())
+    if chunk.facts is None:
+        chunk.facts = {}
+    for control in stream.controls:
+        facts = _at(chunk, (stream.port, control_key(control.control)), len(control.labels))
+        for label, rows in enumerate(control.labels):
+            facts.labels[label] |= deposit(rows >> row & window, bits)
+        for illegal_row, text in control.illegal:
+            if row <= illegal_row < row + window.bit_length():
+                bit = deposit(1 << (illegal_row - row), bits)
+                facts.illegal |= bit
+                facts.texts.append((bit, text))
+    for check, rows, text in stream.missing:
+        here = deposit(rows >> row & window, bits)
+        if here:
+            facts = _at(chunk, (stream.port, check_key(check)), 1)
+            facts.labels[0] |= here
+            facts.texts.append((here, text))
+
+
+def _at(chunk: Chunk, key: tuple[int, int], labels: int) -> Facts:
+    assert chunk.facts is not None
+    facts = chunk.facts.get(key)
+    if facts is None:
+        facts = chunk.facts[key] = Facts.empty(labels)
+    return facts

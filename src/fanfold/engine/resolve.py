@@ -1,0 +1,251 @@
+"""From items to columns: which stored rows make up a port's values, for whoever reads them.
+
+A resolver is made once per port and asked once per batch, with all the batch's runs, so that what it costs
+depends on runs and blocks, not on items. Owns the reading of segments; changes no state. The blocks that a
+column refers to are added to ``refs``, for the reader's protection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from fanfold.columns import Column, Ref, constant_blob
+from fanfold.engine.bits import bit_positions, extract
+from fanfold.engine.groups import Segment
+from fanfold.engine.program import Program
+from fanfold.engine.ready import Entry
+from fanfold.failures import Failure
+from fanfold.plan import (
+    BroadcastNode,
+    CallNode,
+    Constant,
+    ExpandNode,
+    FieldNode,
+    FilterNode,
+    GatherNode,
+    MergeNode,
+    RecordNode,
+    SplitNode,
+)
+
+Resolver = Callable[[Sequence[Entry], set[Ref]], Column]
+"""Entries must name items that are done at the port."""
+
+
+class Resolvers:
+    """The resolvers of a program's ports, made as they are asked for."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._made: dict[int, Resolver] = {}
+
+    def __getitem__(self, port: int) -> Resolver:
+        if port not in self._made:
+            self._made[port] = self._make(port)
+        return self._made[port]
+
+    def _make(self, port: int) -> Resolver:
+        plan = self._program.plan
+        index = plan.ports[port].node
+        node = None if index is None else plan.nodes[index]
+        match node:
+            case None | CallNode() | ExpandNode():
+                return _stored(self._program.port[port])
+            case FilterNode() | SplitNode():
+                return self[node.input]
+            case BroadcastNode():
+                return _broadcast(self[node.input])
+            case FieldNode():
+                return _field(self[node.input], node.name)
+            case RecordNode():
+                names = tuple(name for name, _ in node.fields)
+                return _record(names, [self._value(value) for _, value in node.fields])
+            case MergeNode():
+                return self._merge(node)
+            case GatherNode():
+                return self._gather(node, node.outputs.index(port))
+
+    def _value(self, value: int | Constant) -> Resolver:
+        return self[value] if isinstance(value, int) else _constant(value)
+
+    def _merge(self, node: MergeNode) -> Resolver:
+        slots = [self._program.port[p] for p in node.inputs]
+        inner = [self[p] for p in node.inputs]
+        if node.default is not None:
+            inner.append(_constant(node.default))
+        return _merge(slots, inner)
+
+    def _gather(self, node: GatherNode, position: int) -> Resolver:
+        row = self._program.row[node.index]
+        return _gather(
+            node.child_level, row, self[node.inputs[position]], mark=node.failed == "mark"
+        )
+
+
+def _count(entries: Sequence[Entry]) -> int:
+    return sum(bits.bit_count() for _, bits in entries)
+
+
+Run = tuple[Ref, int, int, int]
+"""Block, first row, how many rows, and 0; or a mask of the rows if they are not consecutive."""
+
+
+def _stored(slot: int) -> Resolver:
+    def resolve(entries: Sequence[Entry], refs: set[Ref]) -> Column:
+        parts: list[Column] = []
+        block: Ref = None
+        first = stop = 0  # the run of rows of ``block`` that is being collected
+        for chunk, bits in entries:
+            segments = chunk.segments[slot]
+            items, ref, row = segments[0]
+            runs: Sequence[Run]
+            if items == bits:
+                runs = ((ref, row, bits.bit_count(), 0),)
+            else:
+                runs = _runs(segments, bits)
+            for ref, row, n, mask in runs:
+                if row == stop and ref == block and not mask:
+                    stop += n
+                    continue
+                if stop > first:
+                    parts.append(("rows", block, first, stop - first))
+                refs.add(ref)
+                if mask:
+                    parts.append(("pick", ref, row, mask))
+                    first = stop = 0
+                else:
+                    block, first, stop = ref, row, row + n
+        if stop > first:
+            parts.append(("rows", block, first, stop - first))
+        return parts[0] if len(parts) == 1 else ("cat", tuple(parts))
+
+    return resolve
+
+
+def _runs(segments: list[Segment], bits: int) -> list[Run]:
+    """The rows of some items, in ordinal order."""
+    found: list[tuple[int, int, Run]] = []
+    for items, ref, first in segments:
+        here = items & bits
+        if here:
+            low = here & -here
+            top = here.bit_length()
+            row = first + (items & (low - 1)).bit_count()
+            between = items & ((1 << top) - low)
+            mask = 0 if between == here else extract(here, between)
+            run = (ref, row, here.bit_count(), mask)
+            if here == bits:
+                return [run]
+            found.append((low, top, run))
+    found.sort(key=lambda part: part[0])
+    if all(1 << found[i][1] <= found[i + 1][0] for i in range(len(found) - 1)):
+        return [run for _, _, run in found]
+    single = [  # interleaved: item by item
+        (offset, ref, first + rank)
+        for items, ref, first in segments
+        for rank, offset in enumerate(bit_positions(items))
+        if bits >> offset & 1
+    ]
+    single.sort(key=lambda part: part[0])
+    return [(ref, row, 1, 0) for _, ref, row in single]
+
+
+def _broadcast(inner: Resolver) -> Resolver:
+    def resolve(entries: Sequence[Entry], refs: set[Ref]) -> Column:
+        parents: list[Entry] = []
+        counts: list[int] = []
+        last = None
+        for chunk, bits in entries:
+            group, n = chunk.group, bits.bit_count()
+            if group is last:
+                counts[-1] += n
+            else:
+                assert group.chunk is not None
+                parents.append((group.chunk, group.bit))
+                counts.append(n)
+                last = group
+        return ("spread", inner(parents, refs), tuple(counts))
+
+    return resolve
+
+
+def _field(inner: Resolver, name: str) -> Resolver:
+    return lambda entries, refs: ("field", inner(entries, refs), name)
+
+
+def _record(names: tuple[str, ...], inner: Sequence[Resolver]) -> Resolver:
+    def resolve(entries: Sequence[Entry], refs: set[Ref]) -> Column:
+        columns = tuple(part(entries, refs) for part in inner)
+        return ("record", names, columns, _count(entries))
+
+    return resolve
+
+
+def _constant(constant: Constant) -> Resolver:
+    blob = constant_blob(constant.value)
+    return lambda entries, refs: ("const", blob, _count(entries))
+
+
+def _merge(slots: Sequence[int], inner: Sequence[Resolver]) -> Resolver:
+    """Each item from the first of ``slots`` where it is done; one more resolver is the default."""
+
+    def resolve(entries: Sequence[Entry], refs: set[Ref]) -> Column:
+        return choose(0, entries, refs)
+
+    def choose(index: int, entries: Sequence[Entry], refs: set[Ref]) -> Column:
+        if index == len(inner) - 1:
+            return inner[index](entries, refs)
+        here: list[Entry] = []
+        other: list[Entry] = []
+        mask = offset = 0
+        for chunk, bits in entries:
+            taken = bits & chunk.done[slots[index]]
+            if taken:
+                here.append((chunk, taken))
+                mask |= extract(taken, bits) << offset
+            if taken != bits:
+                other.append((chunk, bits & ~taken))
+            offset += bits.bit_count()
+        if not other:
+            return inner[index](here, refs)
+        if not here:
+            return choose(index + 1, other, refs)
+        return ("weave", mask, inner[index](here, refs), choose(index + 1, other, refs))
+
+    return resolve
+
+
+def _gather(child_level: int, row: int, inner: Resolver, *, mark: bool) -> Resolver:
+    def resolve(entries: Sequence[Entry], refs: set[Ref]) -> Column:
+        members: list[Entry] = []
+        lengths: list[int] = []
+        marks: list[Failure] = []
+        mask = offset = 0
+        for chunk, bits in entries:
+            groups = chunk.groups[child_level]
+            for position in bit_positions(bits):
+                group = groups[position]
+                assert group is not None
+                length = 0
+                for child in group.chunks:
+                    done = child.done[row]
+                    if mark and (lost := child.lost_at(row)) is not None:
+                        bad = lost.failed | lost.suppressed
+                        listed = done | bad
+                        mask |= extract(bad, listed) << (offset + length)
+                        for bad_offset in bit_positions(bad):
+                            cause = lost.cause(1 << bad_offset)
+                            assert cause is not None
+                            marks.append(cause)
+                        length += bad.bit_count()
+                    if done:
+                        members.append((child, done))
+                        length += done.bit_count()
+                lengths.append(length)
+                offset += length
+        column: Column = inner(members, refs) if members else ("cat", ())
+        if mask:
+            column = ("weave", mask, ("failures", tuple(marks)), column)
+        return ("lists", column, tuple(lengths))
+
+    return resolve

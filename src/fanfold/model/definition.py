@@ -1,0 +1,270 @@
+"""What a stage is: the user's function or class, its options, and the checks of both.
+
+Owns the list of stage options, present and announced, and every rule that concerns one stage by itself.
+Knows nothing of ports, traces or pipelines. A definition's identity is its pool: the compiler makes one
+pool of workers for each :class:`StageDefinition` object that a pipeline uses.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final
+
+from fanfold.errors import DefinitionError
+
+ANNOUNCED: Final = frozenset(
+    {
+        "retries",
+        "retry_on",
+        "backoff",
+        "timeout_s",
+        "gpus",
+        "memory",
+        "workers",
+        "probe",
+        "on_error",
+        "crash_attempts",
+        "linger_s",
+        "batch_bytes",
+        "batch_cost",
+        "batch_by",
+        "persist",
+        "version",
+        "deterministic",
+        "max_in_flight",
+        "schedule",
+        "pools",
+        "setup_on_node",
+        "recycle_after",
+        "resources",
+        "accelerator",
+    }
+)
+"""Options that the programming model has and this version does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageOptions:
+    """The options of a stage, as given and checked.
+
+    ``outputs`` names a call's outputs; a number of unnamed ones has names ``""``.
+    """
+
+    batch_size: int | None = None
+    replicas: int = 1
+    cpus: int = 1
+    outputs: tuple[str, ...] = ("",)
+    method: str | None = None
+
+
+TUNABLE: Final = ("batch_size", "replicas", "cpus")
+"""Options that ``pipeline.using`` may change: they leave the pipeline's structure as it is."""
+
+
+@dataclass(frozen=True, eq=False)
+class StageDefinition:
+    """A stage that can be called with ports: a function, or a class with its constructor arguments."""
+
+    name: str
+    target: Callable[..., Any]
+    options: StageOptions = StageOptions()
+    is_class: bool = False
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    generator: bool = False
+    signature: inspect.Signature | None = field(default=None, repr=False)
+    """Of the entry point, without ``self``; None if Python cannot tell it."""
+
+    def tuned(self, options: Mapping[str, Any]) -> StageDefinition:
+        """The same stage with some :data:`TUNABLE` options changed: another pool.
+
+        Raises:
+            DefinitionError: A value that the option does not take (FF102, FF105).
+        """
+        checked = check_options(self.name, options)
+        changed = replace(self.options, **{name: getattr(checked, name) for name in options})
+        _check_generator(self.name, self.generator, changed)
+        return replace(self, options=changed)
+
+
+def define(target: Any, *, name: str | None, options: Mapping[str, Any]) -> StageDefinition:
+    """The definition of ``target`` with raw ``options``, all of it checked.
+
+    Raises:
+        DefinitionError: The target is no callable (FF101), an option is wrong (FF102), announced
+            (FF103) or unknown (FF104), or the two do not go together (FF105 to FF107).
+    """
+    if not callable(target):
+        raise DefinitionError(
+            "FF101",
+            f"stage({target!r}): a {type(target).__name__} cannot be called.",
+            "Give a function, a class or another callable.",
+        )
+    if name is not None and (not isinstance(name, str) or not name or set(name) & set(".#")):
+        raise DefinitionError(
+            "FF102",
+            f"stage name {name!r} is not a non-empty string without '.' and '#'.",
+            "These two make the names of options (Ocr.batch_size) and of calls (Ocr#2).",
+        )
+    label = name or _name_of(target)
+    checked = check_options(label, options)
+    is_class = inspect.isclass(target)
+    entry = _entry_point(label, target, is_class, checked.method)
+    _refuse_async(label, entry)
+    generator = inspect.isgeneratorfunction(entry)
+    _check_generator(label, generator, checked)
+    return StageDefinition(
+        name=label,
+        target=target,
+        options=checked,
+        is_class=is_class,
+        generator=generator,
+        signature=_signature(target, entry, is_class, checked.method),
+    )
+
+
+def check_options(stage: str, options: Mapping[str, Any]) -> StageOptions:
+    """The options with every value checked.
+
+    Raises:
+        DefinitionError: See :func:`define`.
+    """
+    known = [option.name for option in fields(StageOptions)]
+    for name in options:
+        if name in ANNOUNCED:
+            raise DefinitionError(
+                "FF103",
+                f"stage {stage!r}: the option {name!r} is not available yet.",
+                f"Leave it out; this version has {', '.join(known)}.",
+            )
+        if name not in known:
+            raise DefinitionError(
+                "FF104",
+                f"stage {stage!r} has an unknown option {name!r}.",
+                did_you_mean(name, known),
+            )
+    checked = dict(options)
+    for name in ("replicas", "cpus"):
+        if name in checked:
+            _check_count(stage, name, checked[name])
+    if checked.get("batch_size") is not None:
+        _check_count(stage, "batch_size", checked["batch_size"])
+    if "outputs" in checked:
+        checked["outputs"] = _output_names(stage, checked["outputs"])
+    method = checked.get("method")
+    if method is not None and not (isinstance(method, str) and method.isidentifier()):
+        raise DefinitionError(
+            "FF102", f"stage {stage!r}: method={method!r} is not the name of a method."
+        )
+    return StageOptions(**checked)
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """A sentence that offers the nearest known name, or else lists all of them."""
+    names = sorted(known)
+    if close := difflib.get_close_matches(given, names, n=1):
+        return f"Did you mean {close[0]!r}? Known: {', '.join(names)}."
+    return f"Known: {', '.join(names)}." if names else "There are none."
+
+
+def _check_count(stage: str, option: str, value: Any) -> None:
+    if option == "replicas" and (value == "auto" or isinstance(value, tuple)):
+        raise DefinitionError(
+            "FF103",
+            f"stage {stage!r}: replicas={value!r} (measured or bounded) is not available yet.",
+            "Give a number.",
+        )
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise DefinitionError(
+            "FF102",
+            f"stage {stage!r}: {option}={value!r} is not a whole number of at least 1.",
+        )
+
+
+def _output_names(stage: str, outputs: Any) -> tuple[str, ...]:
+    if isinstance(outputs, int):
+        _check_count(stage, "outputs", outputs)
+        return ("",) * outputs
+    names = tuple(outputs) if isinstance(outputs, (list, tuple)) else ()
+    if len(names) < 2 or not all(isinstance(name, str) for name in names):
+        raise DefinitionError(
+            "FF102",
+            f"stage {stage!r}: outputs={outputs!r} is neither a number nor two or more names.",
+            'Give for example outputs=2 or outputs=("text", "score").',
+        )
+    if len(set(names)) < len(names) or not all(
+        name.isidentifier() and not name.startswith("_") for name in names
+    ):
+        raise DefinitionError(
+            "FF102",
+            f"stage {stage!r}: outputs={outputs!r} must be different identifiers.",
+            "Each becomes an attribute of what a call returns.",
+        )
+    return names
+
+
+def _name_of(target: Any) -> str:
+    if isinstance(target, functools.partial):
+        return _name_of(target.func)
+    return str(getattr(target, "__name__", type(target).__name__))
+
+
+def _entry_point(stage: str, target: Any, is_class: bool, method: str | None) -> Any:
+    """What is called for each item: the function itself, or a class's or object's method."""
+    if inspect.isroutine(target) or isinstance(target, functools.partial):
+        if method is not None:
+            raise DefinitionError(
+                "FF107",
+                f"stage {stage!r}: method={method!r} was given for a function.",
+                "Leave it out, or give a class that has this method.",
+            )
+        return target
+    name = method or "__call__"
+    owner = target if is_class else type(target)
+    entry = inspect.getattr_static(owner, name, None)
+    if entry is None or not callable(getattr(owner, name, None)):
+        raise DefinitionError(
+            "FF107",
+            f"stage {stage!r}: {owner.__name__} has no method {name!r}.",
+            "Name the entry point with method=." if method is None else "",
+        )
+    return entry.__func__ if isinstance(entry, (staticmethod, classmethod)) else entry
+
+
+def _refuse_async(stage: str, entry: Any) -> None:
+    if inspect.iscoroutinefunction(entry) or inspect.isasyncgenfunction(entry):
+        raise DefinitionError(
+            "FF106",
+            f"stage {stage!r} is asynchronous (async def), which is not available yet.",
+            "Make it an ordinary function, for example one that calls asyncio.run.",
+        )
+
+
+def _check_generator(stage: str, generator: bool, options: StageOptions) -> None:
+    if generator and options.batch_size is not None:
+        raise DefinitionError(
+            "FF105",
+            f"stage {stage!r} is a generator and has batch_size={options.batch_size}.",
+            "A generator takes one item at a time: leave batch_size out.",
+        )
+
+
+def _signature(
+    target: Any, entry: Any, is_class: bool, method: str | None
+) -> inspect.Signature | None:
+    try:
+        if not is_class:
+            return inspect.signature(getattr(target, method) if method else target)
+        signature = inspect.signature(entry)
+    except (TypeError, ValueError):  # built-in and extension callables need not tell theirs
+        return None
+    if isinstance(inspect.getattr_static(target, method or "__call__"), staticmethod):
+        return signature
+    parameters = list(signature.parameters.values())
+    if parameters and parameters[0].kind is not inspect.Parameter.VAR_POSITIONAL:
+        parameters = parameters[1:]
+    return signature.replace(parameters=parameters)

@@ -1,0 +1,61 @@
+"""``ff.stage``: the one function with which users make stages, plain or as a decorator.
+
+Owns its documentation and ties the runtime (:mod:`fanfold.model.stage`) to the types that editors see
+(:mod:`fanfold.model.typed`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from fanfold.model.stage import make_stage
+
+if TYPE_CHECKING:
+    from fanfold.model.typed import StageFunction
+
+_NOTHING: Final[Any] = object()
+
+
+def _stage(target: Any = _NOTHING, /, *, name: str | None = None, **options: Any) -> Any:
+    """Make a stage of anyone's function or class.
+
+    ``ff.stage(X, **options)`` is the primitive; ``@ff.stage`` and ``@ff.stage(**options)`` are its short
+    forms for functions. A class stage takes its constructor's arguments in a first call and ports in the
+    second; equal arguments give the same stage. A stage object is one pool of workers, shared by all its
+    calls. Called with plain values outside of a pipeline it runs the user's code here, in this thread.
+
+    A function returns one value for each item. A generator function yields ordered children, which
+    ``ff.expand`` opens to a level of their own.
+
+    Args:
+        target: A function, a class, or another callable.
+        name: Its name in calls (``Ocr``, ``Ocr#2``) and reports; by default ``__name__``.
+        batch_size: If given, each port arrives as a list of up to so many items, and the target returns
+            one element per item: any sequence or array of that length. By default one item comes at a
+            time.
+        replicas: How many workers hold the stage.
+        outputs: How many ports a call gives, or their names; each result is then a tuple of so many.
+        method: The entry point of a class or object; by default it is called itself.
+        cpus: Cores that one replica may keep busy.
+
+    Returns:
+        A :class:`fanfold.Stage`, or a decorator where no target is given.
+
+    Raises:
+        DefinitionError: The target or an option is unusable (FF101 to FF107).
+
+    Example:
+        >>> import fanfold as ff
+        >>> @ff.stage(batch_size=8)
+        ... def lengths(texts: list[str]) -> list[int]:
+        ...     return [len(text) for text in texts]
+        >>> lengths(["a", "abc"])
+        [1, 3]
+    """
+    if target is _NOTHING:
+        return lambda decorated: make_stage(decorated, name=name, **options)
+    return make_stage(target, name=name, **options)
+
+
+_stage.__name__ = _stage.__qualname__ = "stage"
+stage: StageFunction = _stage

@@ -1,0 +1,186 @@
+"""Stages: ``ff.stage`` and the objects that it makes.
+
+Owns calling: with ports in a trace it becomes a call, with plain values it runs the user's code here.
+What a stage *is* (target, options, checks) lives in :mod:`fanfold.model.definition`, the types that
+editors see in :mod:`fanfold.model.typed`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections import namedtuple
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from fanfold.errors import DefinitionError
+from fanfold.model.definition import StageDefinition, StageOptions, define
+from fanfold.model.port import Port
+from fanfold.model.trace import current, here
+
+
+class Stage:
+    """A user's function or class with its options: one pool of workers, shared by all its calls.
+
+    Made by :func:`fanfold.stage`. Called with ports inside a pipeline it adds a call to the pipeline; called
+    with plain values anywhere else it runs the user's code here, in this thread, exceptions and all.
+    """
+
+    def __init__(self, definition: StageDefinition) -> None:
+        self._definition = definition
+        self._instance: Any = None
+        """For direct calls of a class stage: the object, once constructed."""
+        functools.update_wrapper(self, definition.target, updated=())
+
+    @property
+    def definition(self) -> StageDefinition:
+        """What the compiler reads."""
+        return self._definition
+
+    @property
+    def name(self) -> str:
+        """``name=``, or the name of the function or class."""
+        return self._definition.name
+
+    @property
+    def options(self) -> StageOptions:
+        """The options, defaults filled in."""
+        return self._definition.options
+
+    @property
+    def target(self) -> Callable[..., Any]:
+        """The user's own function or class, as it was."""
+        return self._definition.target
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        trace = current()
+        if trace is None:
+            self._refuse_ports(args, kwargs)
+            return self._entry()(*args, **kwargs)
+        ports = trace.call(self._definition, args, kwargs)
+        names = self._definition.options.outputs
+        if len(ports) == 1:
+            return ports[0]
+        return _named(names)(*ports) if any(names) else ports
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A stage that another stage's code mentions travels to workers without its instance."""
+        return {**self.__dict__, "_instance": None}
+
+    def _entry(self) -> Callable[..., Any]:
+        """What direct calls run; a class is constructed at the first, and once."""
+        definition = self._definition
+        if not definition.is_class and definition.options.method is None:
+            return definition.target
+        if self._instance is None:
+            self._instance = (
+                definition.target(*definition.args, **definition.kwargs)
+                if definition.is_class
+                else definition.target
+            )
+        entry: Callable[..., Any] = getattr(self._instance, definition.options.method or "__call__")
+        return entry
+
+    def _refuse_ports(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        if any(isinstance(value, Port) for value in (*args, *kwargs.values())):
+            raise DefinitionError(
+                "FF205",
+                f"stage {self.name!r} was called with a port at {here().short()}, outside of a pipeline.",
+                "Call stages with ports in a function decorated with @ff.pipeline.",
+            )
+
+
+class ClassStage(Stage):
+    """A class with its options; a first call gives the constructor's arguments and yields the stage."""
+
+    def __init__(self, definition: StageDefinition) -> None:
+        super().__init__(definition)
+        self._bound: list[Stage] = []
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """The stage with these constructor arguments: the same object for equal ones.
+
+        Raises:
+            DefinitionError: The arguments do not fit the constructor (FF217), or are ports (FF222).
+        """
+        trace = current()
+        if any(isinstance(value, Port) for value in (*args, *kwargs.values())):
+            message = (
+                f"stage {self.name!r} is a class: its first call takes the constructor's arguments, "
+                "the second takes ports."
+            )
+            hint = f"Write {self.name}(…)(port), or {self.name}()(port) if there are none."
+            if trace is None:
+                raise DefinitionError("FF222", message, hint)
+            trace.problem("FF222", message, hint)
+            ports = trace.broken([*args, *kwargs.values()], len(self.options.outputs))
+            return ports[0] if len(ports) == 1 else ports
+        bound = self._normalized(args, kwargs)
+        for stage in self._bound:
+            definition = stage.definition
+            if _equal((definition.args, definition.kwargs), bound):
+                return stage
+        stage = Stage(replace(self._definition, args=bound[0], kwargs=bound[1]))
+        self._bound.append(stage)
+        return stage
+
+    def _normalized(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments in one form, so that ``Ocr("a")`` and ``Ocr(weights="a")`` are equal."""
+        try:
+            signature = inspect.signature(self.target)
+        except (TypeError, ValueError):  # an extension class need not tell its signature
+            return args, dict(kwargs)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise DefinitionError(
+                "FF217",
+                f"stage {self.name!r}: the constructor {self.name}{signature} was given other "
+                f"arguments at {here().short()}: {error}.",
+                "The first call of a class stage takes the constructor's arguments.",
+            ) from None
+        return bound.args, bound.kwargs
+
+
+def make_stage(target: Any, *, name: str | None = None, **options: Any) -> Stage:
+    """The stage of ``target``: a :class:`ClassStage` for classes.
+
+    Raises:
+        DefinitionError: See :func:`fanfold.model.definition.define`.
+    """
+    if isinstance(target, Stage):
+        raise DefinitionError(
+            "FF101",
+            f"stage {target.name!r} is a stage already.",
+            "Use stage.target to make another stage of the same function or class.",
+        )
+    definition = define(target, name=name, options=options)
+    return ClassStage(definition) if definition.is_class else Stage(definition)
+
+
+@functools.cache
+def _named(names: tuple[str, ...]) -> Any:
+    """A tuple of ports with the outputs' names as attributes."""
+    return namedtuple("Outputs", names)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Equality that also tells ``1`` from ``True`` and ``1.0``, and never asks arrays for a truth value."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, (tuple, list)):
+        return len(a) == len(b) and all(_equal(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(_equal(value, b[key]) for key, value in a.items())
+    try:
+        return bool(a == b)
+    except Exception:  # objects whose comparison has no truth value are equal to themselves only
+        return False

@@ -1,0 +1,342 @@
+"""Pipelines: ``ff.pipeline`` and the object that it makes, the front door to everything.
+
+Owns what a user can do with a declared program: look at it, change it, run it, call it. Tracing is the
+model's work, checking and lowering the compiler's, running the driver's; this module only connects them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, overload
+
+from fanfold.compiler.compile import compile_graph
+from fanfold.compiler.explain import explain
+from fanfold.errors import DefinitionError, UsageError
+from fanfold.model.declaration import Declaration, declare
+from fanfold.model.declaration import trace as trace_declaration
+from fanfold.model.definition import TUNABLE, did_you_mean
+from fanfold.model.overrides import Overrides
+from fanfold.model.port import Port
+from fanfold.model.settings import parse_text
+from fanfold.model.stage import Stage
+from fanfold.model.trace import Trace, current, here
+from fanfold.plan import Plan
+
+if TYPE_CHECKING:
+    from fanfold.driver.run import Report, Result
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Pipeline(Generic[P, R]):
+    """A declared program: a static graph of calls and structural operations, traced from a function.
+
+    Made by :func:`fanfold.pipeline`; immutable: :meth:`using` gives a changed copy. Problems are told when
+    it is compiled, which the first use does.
+    """
+
+    def __init__(
+        self,
+        declaration: Declaration,
+        values: Mapping[str, Any] | None = None,
+        overrides: Overrides | None = None,
+    ) -> None:
+        self._declaration = declaration
+        self._values = dict(values or {})
+        self._overrides = overrides or Overrides()
+        self._plan: Plan | None = None
+        self._stages: frozenset[str] = frozenset()
+        functools.update_wrapper(self, declaration.function, updated=())
+
+    # ------------------------------------------------------------------------------------- looking
+
+    @property
+    def name(self) -> str:
+        """``name=``, or the function's name."""
+        return self._declaration.name
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings' values now, by name; those without a default and a value are left out."""
+        known = self._declaration.settings.items()
+        defaults = {name: setting.default for name, setting in known if not setting.required}
+        return MappingProxyType({**defaults, **self._values})
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Names of the stages that the pipeline calls, as :meth:`using` knows them."""
+        self.plan()
+        return tuple(sorted(self._stages))
+
+    def plan(self) -> Plan:
+        """The compiled plan; the first call traces and checks the pipeline.
+
+        Raises:
+            PipelineError: With all problems of the pipeline, each with source line, reason and remedy.
+            DefinitionError: A stage that was named in :meth:`using` is not there (FF221).
+        """
+        if self._plan is None:
+            graph, self._stages = trace_declaration(
+                self._declaration, self._values, self._overrides
+            )
+            plan = compile_graph(graph)
+            for name in sorted(self._overrides.names - self._stages):
+                raise self._unknown(name)
+            self._plan = plan
+        return self._plan
+
+    def explain(self, format: Literal["text", "mermaid"] = "text") -> str:
+        """The plan for people: levels, calls, queues, pools, broadcasts and warnings.
+
+        Args:
+            format: ``"text"``, or ``"mermaid"`` for a flowchart that many Markdown viewers draw.
+
+        Raises:
+            PipelineError: The pipeline has problems.
+            UsageError: There is no such format (FF226).
+        """
+        return explain(self.plan(), format)
+
+    def __repr__(self) -> str:
+        return f"<Pipeline {self.name}({', '.join(self._declaration.sources)})>"
+
+    # ------------------------------------------------------------------------------------ changing
+
+    def using(self, changes: Mapping[str, Any]) -> Pipeline[P, R]:
+        """A changed pipeline; this one stays as it is.
+
+        Args:
+            changes: By key: ``"weights"`` a setting's value, ``"Ocr.batch_size"`` an option of the stage
+                ``Ocr`` (batch_size, replicas, cpus), ``"Ocr"`` another stage or callable in its place.
+                A plain callable takes over the options of the stage that it replaces.
+
+        Raises:
+            DefinitionError: A key is unknown (FF221) or a value does not fit (FF102 and others).
+            PipelineError: The changed pipeline has problems.
+
+        Example:
+            ``to_text.using({"weights": "small.onnx", "Ocr.batch_size": 8, "Vlm": fake_vlm})``
+        """
+        values = dict(self._values)
+        replacements: dict[str, Any] = {}
+        options: dict[str, dict[str, Any]] = {}
+        for key, value in changes.items():
+            stage, dot, option = key.rpartition(".")
+            if key in self._declaration.settings:
+                values[key] = value
+            elif dot:
+                self._check_option(key, option)
+                options.setdefault(stage, {})[option] = value
+            elif isinstance(value, Stage):
+                replacements[key] = value.definition
+            elif callable(value):
+                replacements[key] = value
+            else:
+                raise self._unknown(key)
+        overrides = self._overrides.merged(Overrides(replacements, options))
+        changed: Pipeline[P, R] = Pipeline(self._declaration, values, overrides)
+        known = self._declaration.settings.items()
+        if all(name in values or not setting.required for name, setting in known):
+            changed.plan()  # so that a wrong key is told here, not at the first use
+        return changed
+
+    def parse(self, key: str, text: str) -> Any:
+        """The value that ``text`` means for a key of :meth:`using`, as ``--set key=text`` needs it.
+
+        Raises:
+            DefinitionError: The key is unknown (FF221), or the text does not fit (FF224).
+        """
+        if key in self._declaration.settings:
+            return self._declaration.settings[key].parse(text)
+        _, dot, option = key.rpartition(".")
+        if not dot:
+            raise self._unknown(key)
+        self._check_option(key, option)
+        kind = int | None if option == "batch_size" else int
+        return parse_text(f"option {key!r}", text, kind)
+
+    def _check_option(self, key: str, option: str) -> None:
+        if option not in TUNABLE:
+            raise DefinitionError(
+                "FF221",
+                f"pipeline {self.name!r}: {key!r} names no option that can be changed.",
+                did_you_mean(option, TUNABLE),
+            )
+
+    def _unknown(self, key: str) -> DefinitionError:
+        settings = list(self._declaration.settings)
+        stages = sorted(self._stages or self._stages_as_declared())
+        keys = settings + stages + [f"{stage}.{option}" for stage in stages for option in TUNABLE]
+        hint = did_you_mean(key, keys).partition(" Known:")[0]
+        listed = (
+            f"Settings: {', '.join(settings) or 'none'}. Stages: {', '.join(stages) or 'none'}."
+        )
+        return DefinitionError(
+            "FF221",
+            f"pipeline {self.name!r} has no setting or stage {key!r}.",
+            f"{hint} {listed}" if hint.startswith("Did") else listed,
+        )
+
+    def _stages_as_declared(self) -> frozenset[str]:
+        """For messages: the stages before any change; none where the pipeline cannot be traced."""
+        try:
+            return trace_declaration(self._declaration, self._values, Overrides())[1]
+        except DefinitionError:
+            return frozenset()
+
+    # ------------------------------------------------------------------------------------- running
+
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """With ports: inline this pipeline into the one that is being traced. With values: run it here.
+
+        Plain values run in this thread, so that exceptions come through and ``breakpoint()`` works; the
+        result has the shape of what the function returns. Settings may be given by keyword.
+
+        Raises:
+            DefinitionError: The arguments do not fit (FF227).
+        """
+        settings = {k: v for k, v in kwargs.items() if k in self._declaration.settings}
+        sources = {k: v for k, v in kwargs.items() if k not in self._declaration.settings}
+        values = self._bound(args, sources)
+        trace = current()
+        if trace is not None:
+            return self._inlined(trace, values, settings)
+        if any(isinstance(value, Port) for value in values):
+            raise DefinitionError(
+                "FF205",
+                f"pipeline {self.name!r} was called with a port at {here().short()}, outside of a "
+                "pipeline.",
+                "Call it in a function decorated with @ff.pipeline.",
+            )
+        from fanfold.driver import run as driver
+
+        pipeline = self.using(settings) if settings else self
+        return driver.call(pipeline.plan(), values)
+
+    def run(self, source: Any, sink: Any = None, **options: Any) -> Report:
+        """Run the whole job: every item of a source, records into a sink.
+
+        Args:
+            source: A source such as ``ff.read_files("corpus/**/*.pdf")``, or any iterable of items.
+            sink: Where records go, such as ``ff.write_jsonl("out/")``; a dict of sinks for a pipeline
+                that returns a dict, with the same names. None: nothing is written.
+            **options: ``backend``, ``run_dir``, ``order``, ``limit``, ``progress``, ``duplicates`` and
+                what else :func:`fanfold.driver.run.run` takes.
+
+        Returns:
+            What became of every root, and what it cost.
+
+        Raises:
+            PipelineError: The pipeline has problems.
+            UsageError: The names of sinks and outputs differ (FF228).
+        """
+        from fanfold.driver import run as driver
+
+        plan = self.plan()
+        self._check_sinks(plan, sink)
+        return driver.run(plan, source, sink, **options)
+
+    def stream(self, items: Any, **options: Any) -> Iterator[Result]:
+        """Results as parents finish; lazy at both ends. Closing the iterator stops the run.
+
+        Args:
+            items: A source, or any iterable of items, which may be endless.
+            **options: ``backend``, ``order`` and what else :func:`fanfold.driver.run.stream` takes.
+        """
+        from fanfold.driver import run as driver
+
+        return driver.stream(self.plan(), items, **options)
+
+    def check(self, sample: Any, n: int = 3) -> Any:
+        """A dry run of the first ``n`` items of a source, stage by stage."""
+        from fanfold.driver import run as driver
+
+        return driver.check(self.plan(), sample, n)
+
+    def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The sources' arguments in order."""
+        sources = self._declaration.sources
+        values = dict(zip(sources, args, strict=False))
+        unfit = len(args) > len(sources) or not values.keys().isdisjoint(named)
+        values.update(named)
+        if unfit or values.keys() != set(sources):
+            takes = [*sources, *(f"{name}=" for name in self._declaration.settings)]
+            raise DefinitionError(
+                "FF227",
+                f"pipeline {self.name!r} was called with other arguments than it has at "
+                f"{here().short()}.",
+                f"It takes {', '.join(takes)}.",
+            )
+        return tuple(values[name] for name in sources)
+
+    def _inlined(self, trace: Trace, values: tuple[Any, ...], settings: Mapping[str, Any]) -> Any:
+        if trace.inputs(f"pipeline {self.name!r}", values) is None:
+            return trace.broken(values, 1)[0]
+        with trace.inlining(self._overrides):
+            return self._declaration.function(*values, **{**self.settings, **settings})
+
+    def _check_sinks(self, plan: Plan, sink: Any) -> None:
+        if not isinstance(sink, Mapping):
+            return
+        names = [output.name for output in plan.outputs if output.name is not None]
+        if plan.structure != "dict":
+            raise UsageError(
+                "FF228",
+                f"pipeline {self.name!r} returns no dict but was given a dict of sinks.",
+                "Give one sink, or return a dict of outputs.",
+            )
+        unknown = [name for name in sink if name not in names]
+        missing = [name for name in names if name not in sink]
+        if unknown or missing:
+            parts = [f"no output {name!r}" for name in unknown]
+            parts += [f"no sink for output {name!r}" for name in missing]
+            raise UsageError(
+                "FF228",
+                f"pipeline {self.name!r} and its sinks do not match: {', '.join(parts)}.",
+                f"Give one sink for each of {', '.join(map(repr, names))}.",
+            )
+
+
+@overload
+def pipeline(function: Callable[P, R], /) -> Pipeline[P, R]: ...
+@overload
+def pipeline(
+    *, level: str = "item", name: str | None = None
+) -> Callable[[Callable[P, R]], Pipeline[P, R]]: ...
+def pipeline(
+    function: Callable[..., Any] | None = None, /, *, level: str = "item", name: str | None = None
+) -> Any:
+    """Declare a pipeline: a function that connects stages.
+
+    The function runs once, on ports, when the pipeline is compiled. Its positional parameters are the
+    sources; keyword-only ones are settings. It returns a port, or a tuple or dict of ports.
+
+    Args:
+        function: The function, when used as a plain decorator.
+        level: What one item of the source is: ``"document"``, ``"video"``.
+        name: The pipeline's name; by default the function's.
+
+    Raises:
+        DefinitionError: What was decorated is no ordinary function (FF220).
+
+    Example:
+        >>> import fanfold as ff
+        >>> @ff.stage
+        ... def shout(text: str, *, mark: str) -> str:
+        ...     return text.upper() + mark
+        >>> @ff.pipeline(level="line")
+        ... def loud(text: ff.Port[str], *, mark: str = "!") -> ff.Port[str]:
+        ...     return shout(text, mark=mark)
+        >>> loud.settings["mark"]
+        '!'
+    """
+    if function is not None:
+        return Pipeline(declare(function, name=name, level=level))
+    return lambda decorated: Pipeline(declare(decorated, name=name, level=level))

@@ -1,0 +1,128 @@
+"""Dispatch driven by hand: who gets what, what is sent ahead, what pauses, what the report says."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from fanfold.engine.commands import StopRun
+from fanfold.failures import Failure
+from fanfold.protocol import BatchFinished, TasksFinished, WorkerFailed
+from tests.plans import fan_out_plan
+from tests.scripted import Script
+
+
+def per_item_script(replicas: int = 1) -> Script:
+    return Script(fan_out_plan(batch_size=None), replicas=replicas)
+
+
+def test_a_busy_worker_gets_only_full_batches_ahead_while_more_can_come() -> None:
+    script = Script(fan_out_plan(batch_size=4))
+    script.admit(2)
+    (pages,) = script.dispatch()
+    script.release(pages, {0: 6})
+    (first,) = script.dispatch()
+    assert first.count == 4  # two are left: too few to send ahead
+    script.release(pages, {1: 2})
+    (second,) = script.dispatch()
+    assert second.count == 4
+
+
+def test_what_is_left_goes_ahead_when_nothing_more_can_come() -> None:
+    script = Script(fan_out_plan(batch_size=4))
+    script.admit(1)
+    (pages,) = script.dispatch()
+    script.expand_all(pages, [6])
+    assert [b.count for b in script.dispatch()] == [4, 2]
+
+
+def test_an_idle_worker_takes_what_is_there() -> None:
+    script = Script(fan_out_plan(batch_size=32))
+    script.admit(1)
+    (pages,) = script.dispatch()
+    script.release(pages, {0: 1})
+    (read,) = script.dispatch()
+    assert read.count == 1
+
+
+def test_short_items_travel_together_and_long_ones_alone() -> None:
+    script = per_item_script()
+    script.admit(60)
+    first, second = script.dispatch()
+    assert (first.count, second.count) == (1, 1)  # nothing is known of their length yet
+
+    def finish(batch: object, busy_s: float) -> None:
+        script.release(batch, {0: 0})  # type: ignore[arg-type]
+        script.seal(batch, [0])  # type: ignore[arg-type]
+        number, count = batch.batch, batch.count  # type: ignore[attr-defined]
+        script.event(TasksFinished(number, 0, count, ()))
+        script.event(BatchFinished(number, busy_s=busy_s))
+
+    finish(first, 0.001)
+    (third,) = [b for b in script.dispatch() if b.call == 0]
+    assert third.count == 10  # ten of a millisecond make a message's worth
+    finish(second, 1.0)
+    (fourth,) = [b for b in script.dispatch() if b.call == 0]
+    assert fourth.count == 1
+
+
+def test_a_producer_pauses_while_its_consumer_is_behind() -> None:
+    script = Script(fan_out_plan(batch_size=2))
+    script.admit(20)
+    first, second = script.dispatch()
+    script.expand_all(first, [20, 20])
+    assert not [b for b in script.dispatch() if b.call == 0]
+    assert second.call == 0  # what was sent before goes on
+    while reads := [b for _, b in script.running if b.call == 2]:
+        for batch in reads:
+            script.finish(batch)
+        script.dispatch()
+        if [b for _, b in script.running if b.call == 0 and b is not second]:
+            return
+    raise AssertionError("the producer never went on")
+
+
+def test_a_constructor_that_fails_stops_the_run() -> None:
+    script = per_item_script()
+    failure = Failure(kind="raised", message="no weights")
+    assert script.core.handle(WorkerFailed(0, failure)) == [StopRun(failure)]
+
+
+def test_calls_of_one_stage_share_its_workers_oldest_item_first() -> None:
+    plan = fan_out_plan(batch_size=4)
+    one_stage = dataclasses.replace(
+        plan,
+        stages=plan.stages[:1],
+        nodes=tuple(
+            dataclasses.replace(n, stage=0) if n.index in (0, 2, 4) else n  # type: ignore[call-arg]
+            for n in plan.nodes
+        ),
+    )
+    script = Script(one_stage)
+    script.admit(5)
+    first, _one_more = script.dispatch()
+    script.expand_all(first, [1, 1, 1, 1])
+    # The page calls and the join are behind the document that is at the worker already.
+    assert [(b.call, b.count) for b in script.dispatch()] == [(2, 4)]
+
+
+def test_statistics_count_outcomes_batches_and_time() -> None:
+    script = Script(fan_out_plan(batch_size=4, failed="drop"))
+    script.admit(1)
+    (pages,) = script.dispatch()
+    script.expand_all(pages, [3])
+    (read,) = script.dispatch()
+    script.finish(read, failures={0: "bad"})
+    stats = script.core.statistics(2.0)
+    counts = {c.name: c for c in stats.calls}
+    assert (counts["read"].done, counts["read"].failed) == (2, 1)
+    assert (counts["read"].executed, counts["read"].capacity) == (3, 4)
+    assert stats.levels == {"document": 1, "page": 3}
+    assert (stats.admitted, stats.open_roots) == (1, 1)
+
+
+def test_room_opens_in_fair_portions() -> None:
+    script = Script(fan_out_plan(batch_size=4))
+    room = script.core.room()
+    assert room > 4
+    script.admit(room, last=False)
+    assert script.core.room() == 0
