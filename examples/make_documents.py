@@ -17,7 +17,7 @@ import argparse
 import importlib.util
 import random
 from collections.abc import Callable, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -212,8 +212,20 @@ def minutes_scan(path: Path, font: Path) -> None:
     scan_page(pdf, scan(font, first, seed=21, skew_deg=-0.4), A5)
     second = ["Decisions", "", *wrapped(sentences(22, 6), 44)]
     scan_page(pdf, scan(font, second, seed=22), A5, turned=90)
-    left = ["The left column", "begins here and", "goes on down to", "its last line at", "the lower lamp."]
-    right = ["The right column", "follows the left", "one, and closes", "the page with a", "quiet harbour."]
+    left = [
+        "The left column",
+        "begins here and",
+        "goes on down to",
+        "its last line at",
+        "the lower lamp.",
+    ]
+    right = [
+        "The right column",
+        "follows the left",
+        "one, and closes",
+        "the page with a",
+        "quiet harbour.",
+    ]
     scan_page(pdf, scan(font, ["Appendix"], seed=23, columns=(left, right)), A5)
     pdf.save()
 
@@ -253,7 +265,7 @@ def poster(path: Path) -> None:
 def languages(path: Path, font: Path) -> None:
     """Greek, Russian and Chinese with embedded subsets of a font, and a Chinese scan."""
     pdf = FPDF(format=A5, unit="pt")
-    pdf.set_creation_date(datetime(2026, 1, 1, tzinfo=timezone.utc))
+    pdf.set_creation_date(datetime(2026, 1, 1, tzinfo=UTC))
     pdf.add_font("text", fname=font)
     pages = (
         ["Ο ΧΑΡΤΗΣ ΤΟΥ ΛΙΜΑΝΙΟΥ", "ΟΙ ΧΑΡΤΕΣ ΜΕΝΟΥΝ ΣΤΕΓΝΟΙ"],

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 HiddenText = Literal["use", "ocr"]
+HIDDEN_TEXT: Final[tuple[HiddenText, ...]] = ("use", "ocr")
 
 BAD_SHARE: Final = 0.1
 """A layer with a larger share of characters that mean nothing is garbage."""

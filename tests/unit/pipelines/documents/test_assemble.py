@@ -52,7 +52,12 @@ def test_a_record_keeps_pages_in_order_and_marks_the_failed_one():
     assert [p["text"] for p in record["pages"]] == ["First page", "", "Third page", ""]
     assert [p["confidence"] for p in record["pages"]] == [None, None, 0.97, None]
     assert {(p["width_pt"], p["height_pt"]) for p in record["pages"]} == {(595.28, 841.89)}
-    error = {"code": "page.too_large", "kind": "declared", "call": "Render", "message": "too\nlarge"}
+    error = {
+        "code": "page.too_large",
+        "kind": "declared",
+        "call": "Render",
+        "message": "too\nlarge",
+    }
     assert [p.get("error") for p in record["pages"]] == [None, None, None, error]
     assert record["failures"] == [{"page": 3, **error}]
     assert json.loads(json.dumps(record)) == record

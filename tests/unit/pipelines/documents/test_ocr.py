@@ -95,9 +95,7 @@ def test_threads_are_the_cores_that_the_worker_owns(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(("threads", "told"), [(0, 1), (2, 2)])
-def test_onnx_runtime_is_told_the_threads(
-    threads: int, told: int, monkeypatch: pytest.MonkeyPatch
-):
+def test_onnx_runtime_is_told_the_threads(threads: int, told: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     stage = Detect(threads=threads)
     options = stage._detector.session.session.get_session_options()
@@ -110,5 +108,5 @@ def test_a_gpu_that_is_not_there_is_refused():
 
 
 def test_a_release_without_models_is_refused(tmp_path: Path):
-    with pytest.raises(SetupError, match=r'FF451 .*fanfold\[documents\]'):
+    with pytest.raises(SetupError, match=r"FF451 .*fanfold\[documents\]"):
         ocr._model(tmp_path, "det")

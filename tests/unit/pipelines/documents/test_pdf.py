@@ -172,7 +172,7 @@ def test_a_damaged_page_leaves_the_others_alone(tmp_path: Path, render: Render):
 def test_a_document_of_damaged_pages_only_is_damaged(tmp_path: Path, count: int):
     drafts = [Draft(text("lost"))] * count
     stage = pages(saved(tmp_path, written(*drafts, missing=tuple(range(count)))))
-    seen = []
+    seen: list[int] = []
     with pytest.raises(ItemFailure) as caught:
         seen.extend(page.number for page in stage)
     assert caught.value.code == "pdf.damaged"
