@@ -7,14 +7,19 @@ are made: in workers, and in the driver for the items of a source.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from fanfold.columns import get_field
+from fanfold.columns import bit_positions, get_field
 from fanfold.plan import Control, Path, Plan, Stream
 from fanfold.protocol import ControlRows
 
 _MISSING: Final = object()
+_ILLEGAL: Final = -1
+_SKIPPED: Final = -2
+_DISTINCT: Final = 64
+"""More distinct values than this are judged row by row."""
+_PLAIN: Final = frozenset({bool, int, str})
 _SHOWN: Final = reprlib.Repr()
 _SHOWN.maxstring = _SHOWN.maxother = 60
 
@@ -63,52 +68,68 @@ def _check(check: int, name: str, values: Sequence[Any]) -> tuple[int, int, str]
 
 
 def _control(control: Control, values: Sequence[Any]) -> ControlRows:
+    """Judge each *distinct* value once; which rows have it is then found by C code."""
+    judge = _mask if control.kind == "mask" else _labels(control.labels)
+    kinds = set(map(type, values))
+    if len(kinds) == 1 and kinds <= _PLAIN:
+        distinct = list(dict.fromkeys(values))
+        if len(distinct) <= _DISTINCT:
+            verdicts = [judge(value) for value in distinct]
+            rows = _rows_of(values, distinct)
+            return _grouped(control, verdicts, rows, distinct)
+    verdicts = [_SKIPPED if value is _MISSING else judge(value) for value in values]
+    return _grouped(control, verdicts, [1 << row for row in range(len(values))], values)
+
+
+def _rows_of(values: Sequence[Any], distinct: list[Any]) -> list[int]:
+    """For each distinct value the set of rows that have it."""
+    if len(distinct) == 1:
+        return [(1 << len(values)) - 1]
+    numbers = {value: number for number, value in enumerate(distinct)}
+    text = bytes(map(numbers.__getitem__, values))[::-1]
+    tables = (bytes(48 + (byte == number) for byte in range(256)) for number in range(len(distinct)))
+    return [int(text.translate(table), 2) for table in tables]
+
+
+def _grouped(
+    control: Control, verdicts: Sequence[int], rows: Sequence[int], values: Sequence[Any]
+) -> ControlRows:
     sets = [0] * len(control.labels)
     illegal: list[tuple[int, str]] = []
-    known: dict[Any, int] = {}
-    for row, value in enumerate(values):
-        if value is _MISSING:
-            continue
-        label = _mask(value) if control.kind == "mask" else _label(control.labels, value, known)
-        if label is None:
-            if control.kind == "mask" or not control.rest:
-                illegal.append((row, describe(value)))
-        elif label >= 0:
-            sets[label] |= 1 << row
-    return ControlRows(control.index, tuple(sets), tuple(illegal))
+    strict = control.kind == "mask" or not control.rest
+    for verdict, bits, value in zip(verdicts, rows, values, strict=True):
+        if verdict >= 0:
+            sets[verdict] |= bits
+        elif verdict == _ILLEGAL and strict:
+            text = describe(value)
+            illegal += [(row, text) for row in bit_positions(bits)]
+    return ControlRows(control.index, tuple(sets), tuple(sorted(illegal)))
 
 
-def _mask(value: Any) -> int | None:
-    """0 for true, -1 for false, None for what is no bool."""
+def _mask(value: Any) -> int:
+    """0 for true; a mask has no other label."""
     if value is True:
         return 0
     if value is False:
-        return -1
+        return _SKIPPED
     kind = type(value)
     if kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_"):
-        return 0 if value else -1
-    return None
+        return 0 if value else _SKIPPED
+    return _ILLEGAL
 
 
-def _label(labels: tuple[Any, ...], value: Any, known: dict[Any, int]) -> int | None:
-    try:
-        if value in known:
-            return known[value] if known[value] >= 0 else None
-        hashable = True
-    except TypeError:
-        hashable = False
-    found = -1
-    for index, label in enumerate(labels):
-        if type(label) is bool or type(value) is bool:
-            same = type(label) is type(value) and label == value
-        else:
-            same = bool(label == value)
-        if same:
-            found = index
-            break
-    if hashable and len(known) < 1_000:
-        known[value] = found
-    return found if found >= 0 else None
+def _labels(labels: tuple[Any, ...]) -> Callable[[Any], int]:
+    def judge(value: Any) -> int:
+        for index, label in enumerate(labels):
+            if isinstance(label, bool) or isinstance(value, bool):
+                same = type(label) is type(value) and label == value
+            else:
+                same = bool(label == value)
+            if same:
+                return index
+        return _ILLEGAL
+
+    return judge
 
 
 def describe(value: Any) -> str:

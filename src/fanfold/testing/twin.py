@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -94,7 +93,7 @@ class Twin:
             if not self._told[worker]:
                 self._work(worker)
             self._time_s += 0.001
-            events.append(replace(self._told[worker].popleft(), time_s=self._time_s))
+            events.append(self._told[worker].popleft()._replace(time_s=self._time_s))
         return events
 
     def worker_log_tail(self, worker: int, limit_bytes: int = 4_096) -> str:
@@ -117,10 +116,18 @@ class Twin:
         events = self._run(batch)
         if self._deaths_left and self._random.random() < 0.2:
             self._deaths_left -= 1
-            events = events[: self._random.randrange(len(events))]
+            told = self._random.randrange(len(events))
+            self._forget(events[told:])
+            events = events[:told]
             events.append(WorkerDied(worker, "the seed said so", running=batch.batch))
             self._batches[worker].clear()
         self._told[worker].extend(events)
+
+    def _forget(self, events: Sequence[Event]) -> None:
+        """Nobody will be told of these: what they carry goes with the worker."""
+        for event in events:
+            if isinstance(event, (ChildrenReleased, TasksFinished)):
+                self.release(s.rows.ref for s in event.streams if s.rows is not None)
 
     def _run(self, batch: RunBatch) -> list[Event]:
         call = self._plan.nodes[batch.call]

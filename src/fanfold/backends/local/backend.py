@@ -20,9 +20,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from fanfold.backends.base import BackendEvent, RecordWriter, WorkerSpec
+from fanfold.backends.base import BackendEvent, RecordWriter, WorkerSpec, WriteFailed, WriterClosed
 from fanfold.backends.local.channel import DriverChannel
-from fanfold.backends.local.process import Setup, Work, Write
+from fanfold.backends.local.process import CloseWriter, Setup, Work, Write
 from fanfold.backends.local.store import ArenaValues, BlockRef
 from fanfold.backends.local.zygote import Ended, Fork, Forked
 from fanfold.blocks.arena import create
@@ -65,6 +65,8 @@ class _Process:
         self.freed: list[BlockRef] = []
         self.used: set[BlockRef] = set()
         self.lives = 0
+        self.ending = False
+        """The writer: it told all that it had to tell."""
 
 
 class LocalBackend:
@@ -97,6 +99,7 @@ class LocalBackend:
         self._payload = b""
         self._writer_payload = b""
         self._told: list[Event | BackendEvent] = []
+        self._unsent: dict[int, _Process] = {}
         self._closed = False
 
     # ------------------------------------------------------------------------------ starting
@@ -205,6 +208,9 @@ class LocalBackend:
     def write(self, results: Sequence[RootResult]) -> None:
         self._send(self._processes[_WRITER], Write(tuple(results)))
 
+    def close_writer(self) -> None:
+        self._send(self._processes[_WRITER], CloseWriter())
+
     def put(self, values: Sequence[Any]) -> Rows:
         assert self._values is not None
         return self._values.put(_DRIVER_ARENA, values)
@@ -228,18 +234,25 @@ class LocalBackend:
                 self._send(process, Work(None, freed))
 
     def _send(self, process: _Process, message: object) -> None:
-        channel = process.channel
-        if channel is None:
-            return
-        channel.send(message)
-        if channel.waiting:
-            self._selector.modify(
-                channel.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, process
-            )
+        """Have a message sent with the next poll, together with others for the same process."""
+        if process.channel is not None:
+            process.channel.post(message)
+            self._unsent[process.number] = process
+
+    def _flush(self) -> None:
+        for process in self._unsent.values():
+            channel = process.channel
+            if channel is not None:
+                channel.flush()
+                if channel.waiting:
+                    both = selectors.EVENT_READ | selectors.EVENT_WRITE
+                    self._selector.modify(channel.socket, both, process)
+        self._unsent.clear()
 
     # ------------------------------------------------------------------------------ what happened
 
     def poll(self, timeout_s: float | None) -> list[Event | BackendEvent]:
+        self._flush()
         if not self._told:
             for key, mask in self._selector.select(timeout_s):
                 process: _Process | None = key.data
@@ -275,6 +288,10 @@ class LocalBackend:
                     case WorkerFailed():
                         process.started = True  # its end is no death
                         process.batches.clear()
+                    case WriterClosed():
+                        process.ending = True
+                    case WriteFailed():
+                        process.ending = event.root < 0
                 self._told.append(event)
         if channel.closed:
             self._selector.unregister(channel.socket)
@@ -306,6 +323,8 @@ class LocalBackend:
             process.channel.close()
             process.channel = None
         if any(isinstance(e, WorkerFailed) and e.worker == process.number for e in self._told):
+            return
+        if process.ending:
             return
         if process.number == _WRITER:
             raise SetupError(
