@@ -41,6 +41,8 @@ class Pipeline(Generic[P, R]):
     it is compiled, which the first use does.
     """
 
+    __name__: str
+
     def __init__(
         self,
         declaration: Declaration,

@@ -186,7 +186,7 @@ def wrong_code(n: ff.Port[int], text: ff.Port[str]) -> None:
     ff.stage(3)  # type: ignore[call-overload]
     len(text)  # type: ignore[arg-type]
     text.kind  # type: ignore[attr-defined]  # noqa: B018
-    text + 1  # type: ignore[operator]  # noqa: B018
+    text + 1  # type: ignore[operator]
     for _ in text:  # type: ignore[attr-defined]
         pass
 

@@ -1,6 +1,7 @@
 """The front door: compiling, changing, inlining, and what is handed to the driver."""
 
 import types
+from typing import Any
 
 import pytest
 
@@ -288,15 +289,23 @@ def test_plain_values_go_to_the_driver_in_the_order_of_the_sources(driver):
 
 def test_ports_outside_of_a_pipeline_are_refused():
     kept = []
-    compiled(lambda document: kept.append(document) or document)
+
+    def escaping(document):
+        kept.append(document)
+        return document
+
+    compiled(escaping)
     with pytest.raises(ff.DefinitionError, match="FF205"):
         to_text(kept[0])
 
 
 def test_run_stream_and_check_go_to_the_driver(driver):
-    assert to_text.run([1], "sink", backend="inline", limit=3) == "run"
-    assert to_text.stream([1], order="completed") == "stream"
-    assert to_text.check([1], n=2) == "check"
+    given: list[Any] = [
+        to_text.run([1], "sink", backend="inline", limit=3),
+        to_text.stream([1], order="completed"),
+        to_text.check([1], n=2),
+    ]
+    assert given == ["run", "stream", "check"]
     run, stream, check = driver.asked
     assert run[1] == (to_text.plan(), [1], "sink")
     assert run[2]["backend"] == "inline" and run[2]["limit"] == 3 and run[2]["order"] == "source"

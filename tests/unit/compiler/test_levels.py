@@ -26,7 +26,7 @@ def test_levels_form_a_tree_named_by_the_expands():
         ("frame", 0, 1),
     ]
     for level in plan.levels[1:]:
-        expand = plan.nodes[level.expand]
+        expand = plan.nodes[level.expand or 0]
         assert isinstance(expand, ExpandNode) and expand.level == level.index
     gathers = [node for node in plan.nodes if isinstance(node, GatherNode)]
     assert [(node.child_level, node.level) for node in gathers] == [(2, 1), (1, 0), (3, 0)]

@@ -72,7 +72,7 @@ def test_text_that_is_no_such_value_is_refused(text, kind):
 
 
 def test_a_setting_without_an_annotation_is_read_by_its_default():
-    def function(item, *, a=1, b=None, c, d: "int | None" = None, e: "Nowhere" = 2.5):  # noqa: F821
+    def function(item, *, a=1, b=None, c, d: "int | None" = None, e: "Nowhere" = 2.5):  # type: ignore[name-defined]  # noqa: F821
         return item
 
     settings = declare(function, name=None, level="item").settings
