@@ -85,6 +85,12 @@ def test_the_picture_has_every_level_call_and_arrow():
     assert {name for pair in used for name in pair if name} <= made
 
 
+def test_names_that_would_be_read_as_markup_are_escaped():
+    nameless = ff.stage(lambda item: item)
+    picture = ff.pipeline(lambda item: nameless(item)).explain("mermaid")
+    assert "<lambda>" not in picture and picture.count("&lt;lambda&gt;") == 2
+
+
 def test_another_format_is_refused():
     with pytest.raises(ff.UsageError, match="FF226"):
         to_text.explain("svg")  # type: ignore[arg-type]
