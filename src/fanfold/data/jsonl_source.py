@@ -28,8 +28,8 @@ def read_jsonl(*paths: str | os.PathLike[str], key: Key = None) -> Source[Any]:
             ``id``, else file and line (``data.jsonl:17``).
 
     Raises:
-        UsageError: No path is given.
-        SourceError: When read: no such file, or a line that is not JSON (file and line are named).
+        UsageError: No path is given. When read: there is no such file.
+        SourceError: When read: a line that is not JSON (file and line are named).
 
     Example:
         >>> read_jsonl("items.jsonl", key="url")
@@ -54,7 +54,7 @@ class _Lines(Source[Any]):
         with _open_text(path, file) as lines:
             number = 0
             try:
-                for number, line in enumerate(lines, 1):  # noqa: B007  the handlers use it
+                for number, line in enumerate(lines, 1):
                     if line.strip():
                         value = json.loads(line)
                         yield self._key_of(value, f"{path}:{number}"), value

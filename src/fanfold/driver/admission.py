@@ -7,7 +7,7 @@ of them. Pulls no more than it is asked for, and hands over what it has when pul
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from fanfold.backends.base import Backend
 from fanfold.data.binding import binder
@@ -25,21 +25,46 @@ PULL_S: Final = 0.005
 Duplicates = Literal["error", "first"]
 
 
+class Opened(NamedTuple):
+    """A source of which reading has begun."""
+
+    name: str
+    items: Iterator[tuple[str, Any]]
+    unique_keys: bool
+
+
+def opened(source: Source[Any]) -> Opened:
+    """Begin to read a source. It lists its files now: a missing one shows before any worker starts.
+
+    Raises:
+        UsageError: What it was told to read is not there.
+        SourceError: It cannot be opened.
+    """
+    try:
+        return Opened(repr(source), iter(source), source.unique_keys)
+    except Exception as error:
+        told = _told(repr(source), error, 0)
+        raise told from told.__cause__
+
+
 class Admission:
     """The source's side of a run.
 
     Args:
         plan: The pipeline.
-        source: Read once, lazily.
+        source: Opened, not read from yet.
         backend: Stores the values.
         clock: Seconds, for bounding how long a pull takes.
         duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item with it counts.
+
+    Raises:
+        UsageError: ``duplicates`` is unknown.
     """
 
     def __init__(
         self,
         plan: Plan,
-        source: Source[Any],
+        source: Opened,
         backend: Backend,
         clock: Callable[[], float],
         duplicates: Duplicates = "error",
@@ -55,7 +80,6 @@ class Admission:
         self._bind = binder(plan.sources) if len(plan.sources) > 1 else None
         self._first_only = duplicates == "first"
         self._seen: set[str] | None = None if source.unique_keys else set()
-        self._items: Iterator[tuple[str, Any]] | None = None
         self._error: FanfoldError | None = None
         self._copies: dict[int, list[File]] = {}
         self.admitted = 0
@@ -78,7 +102,7 @@ class Admission:
         try:
             self._collect(min(room, CHUNK_ROOTS), keys, values)
         except Exception as error:
-            told = self._told(error, self.admitted + self.skipped + len(keys))
+            told = _told(self._source.name, error, self.admitted + self.skipped + len(keys))
             if not keys:
                 raise told from told.__cause__
             self._error = told  # the next call raises it, after these are admitted
@@ -96,9 +120,7 @@ class Admission:
                     file.drop_local_copy()
 
     def _collect(self, limit: int, keys: list[str], values: list[Any]) -> None:
-        if self._items is None:
-            self._items = iter(self._source)
-        items, seen, bind = self._items, self._seen, self._bind
+        items, seen, bind = self._source.items, self._seen, self._bind
         clock = self._clock
         deadline_s = clock() + PULL_S
         while len(keys) < limit:
@@ -121,7 +143,7 @@ class Admission:
         if not self._first_only:
             raise SourceError(
                 "FF314",
-                f"{self._source!r} gives the key {key!r} twice; a key names one root.",
+                f"{self._source.name} gives the key {key!r} twice; a key names one root.",
                 'Take keys from another field (key=…), or keep the first with duplicates="first".',
             )
         self.skipped += 1
@@ -147,7 +169,7 @@ class Admission:
             key, cause = self._culprit(keys, rows, error)
             raise SourceError(
                 "FF315",
-                f"the item with key {key!r} of {self._source!r} cannot be sent to a worker: {cause}.",
+                f"the item with key {key!r} of {self._source.name} cannot be sent to a worker: {cause}.",
                 "Give the source plain data (paths, text, arrays), and open or build the rest in a stage.",
             ) from error
 
@@ -166,14 +188,15 @@ class Admission:
             if type(value) is File and not value.is_local:
                 self._copies.setdefault(root, []).append(value)
 
-    def _told(self, error: Exception, items: int) -> FanfoldError:
-        """The error to stop the run with."""
-        if isinstance(error, FanfoldError):
-            return error
-        told = SourceError(
-            "FF316",
-            f"{self._source!r} raised {type(error).__name__} after {items} items: {error}.",
-            "What was finished before is written; mend the source and run again.",
-        )
-        told.__cause__ = error
-        return told
+
+def _told(source: str, error: Exception, items: int) -> FanfoldError:
+    """The error to stop the run with."""
+    if isinstance(error, FanfoldError):
+        return error
+    told = SourceError(
+        "FF316",
+        f"{source} raised {type(error).__name__} after {items} items: {error}.",
+        "What was finished before is written; mend the source and run again.",
+    )
+    told.__cause__ = error
+    return told

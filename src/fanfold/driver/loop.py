@@ -11,7 +11,14 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from fanfold.backends.base import Backend, BackendEvent, RecordsWritten, WorkerSpec, WriteFailed, WriterClosed
+from fanfold.backends.base import (
+    Backend,
+    BackendEvent,
+    RecordsWritten,
+    WorkerSpec,
+    WriteFailed,
+    WriterClosed,
+)
 from fanfold.driver.admission import Admission
 from fanfold.driver.delivery import Delivery
 from fanfold.driver.interrupts import Interrupts
@@ -102,6 +109,7 @@ class Loop:
         self._deaths = dict.fromkeys(self._workers, 0)
         self._committed: list[int] = []
         self._moved = True
+        self._exhausted = False
         self.first_worker_s: float | None = None
         self.first_root_s: float | None = None
 
@@ -151,7 +159,8 @@ class Loop:
         self._dispatch()
         if self._inline and not (self._moved or more):
             raise InternalError(
-                "FF910", "the run stands still: nothing runs, nothing can be admitted, not finished."
+                "FF910",
+                "the run stands still: nothing runs, nothing can be admitted, not finished.",
             )
         now_s = self._clock()
         if now_s >= self._progress.due_s:
@@ -198,7 +207,7 @@ class Loop:
 
     def _admit(self) -> bool:
         """Admit what there is room for; whether more could be admitted at once."""
-        if self._admission.exhausted:
+        if self._exhausted:
             return False
         room = self._core.room()
         if room <= 0:
@@ -212,7 +221,7 @@ class Loop:
             self._moved = True
             self._carry_out(self._core.handle(event))
         if self._admission.exhausted:
-            self._moved = True
+            self._moved = self._exhausted = True
             self._carry_out(self._core.handle(SourceExhausted(self._clock())))
             return False
         return True
