@@ -10,19 +10,36 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from fanfold.backends.base import Backend
+from fanfold.backends.worker import Unstorable
 from fanfold.data.binding import binder
 from fanfold.data.files import File
 from fanfold.data.sources import Source
 from fanfold.errors import FanfoldError, SourceError, UsageError
 from fanfold.extract import facts
 from fanfold.plan import Plan
-from fanfold.protocol import RootsAdmitted, StreamRows
+from fanfold.protocol import RootsAdmitted, Rows, StreamRows
 
 CHUNK_ROOTS: Final = 1024
 PULL_S: Final = 0.005
 """So long a slow source may keep the loop from its workers before what it gave so far is admitted."""
 
 Duplicates = Literal["error", "first"]
+
+
+class _NotStorable(Exception):
+    """The item in row ``row`` cannot be stored."""
+
+    def __init__(self, row: int, why: str) -> None:
+        super().__init__(row, why)
+        self.row = row
+        self.why = why
+
+    def told(self, source: str, key: str) -> SourceError:
+        return SourceError(
+            "FF315",
+            f"the item with key {key!r} of {source} cannot be sent to a worker: {self.why}.",
+            "Give the source plain data (paths, text, arrays), and open or build the rest in a stage.",
+        )
 
 
 class Opened(NamedTuple):
@@ -108,7 +125,16 @@ class Admission:
             self._error = told  # the next call raises it, after these are admitted
         if not keys:
             return None
-        event = self._event(keys, values)
+        try:
+            event = self._event(keys, values)
+        except _NotStorable as found:
+            # What came before it is admitted; it stops the run when that is done.
+            self._error = found.told(self._source.name, keys[found.row])
+            self.exhausted = False
+            if found.row == 0:
+                return self.pull(0)
+            keys, values = keys[: found.row], values[: found.row]
+            event = self._event(keys, values)
         self.admitted += len(keys)
         return event
 
@@ -155,33 +181,16 @@ class Admission:
             rows = values if self._bind is None else [value[position] for value in values]
             self._note_copies(rows)
             controls, missing = facts(self._plan, stream, rows)
-            stored = self._stored(keys, rows) if stream.stored else None
+            stored = self._stored(rows) if stream.stored else None
             streams.append(StreamRows(stream.port, stored, controls, missing))
         return RootsAdmitted(tuple(keys), tuple(streams), self._clock())
 
-    def _stored(self, keys: list[str], rows: list[Any]) -> Any:
+    def _stored(self, rows: list[Any]) -> Rows:
         try:
             return self._backend.put(rows)
-        except FanfoldError:
-            raise
-        except Exception as error:
-            # One of them cannot be stored. Name it: try each, now that the run stops anyway.
-            key, cause = self._culprit(keys, rows, error)
-            raise SourceError(
-                "FF315",
-                f"the item with key {key!r} of {self._source.name} cannot be sent to a worker: {cause}.",
-                "Give the source plain data (paths, text, arrays), and open or build the rest in a stage.",
-            ) from error
-
-    def _culprit(
-        self, keys: list[str], rows: list[Any], error: Exception
-    ) -> tuple[str, BaseException]:
-        for key, row in zip(keys, rows, strict=True):
-            try:
-                self._backend.put([row])
-            except Exception as own:
-                return key, own
-        return keys[0], error
+        except Unstorable as error:
+            row, failure = min(error.rows, key=lambda pair: pair[0])
+            raise _NotStorable(row, failure.message) from error
 
     def _note_copies(self, rows: Sequence[Any]) -> None:
         for root, value in enumerate(rows, self.admitted):
@@ -196,7 +205,7 @@ def _told(source: str, error: Exception, items: int) -> FanfoldError:
     told = SourceError(
         "FF316",
         f"{source} raised {type(error).__name__} after {items} items: {error}.",
-        "What was finished before is written; mend the source and run again.",
+        "What it gave before was run to its end; mend the source and run again.",
     )
     told.__cause__ = error
     return told

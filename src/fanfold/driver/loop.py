@@ -31,7 +31,7 @@ from fanfold.engine.commands import (
     StopRun,
 )
 from fanfold.engine.statistics import Statistics
-from fanfold.errors import InternalError, RunStopped, SetupError, SinkError
+from fanfold.errors import FanfoldError, InternalError, RunStopped, SetupError, SinkError
 from fanfold.failures import Failure
 from fanfold.observe.progress import Progress
 from fanfold.protocol import (
@@ -110,12 +110,19 @@ class Loop:
         self._committed: list[int] = []
         self._moved = True
         self._exhausted = False
+        self._source_error: FanfoldError | None = None
         self.first_worker_s: float | None = None
         self.first_root_s: float | None = None
 
     @property
     def finished(self) -> bool:
-        """The source is exhausted and every root is committed."""
+        """Every root is committed and no more will come.
+
+        Raises:
+            FanfoldError: That is so because the source failed. What it gave before was finished all the same.
+        """
+        if self._core.finished and self._source_error is not None:
+            raise self._source_error
         return self._core.finished
 
     def run(self) -> None:
@@ -125,7 +132,7 @@ class Loop:
             FanfoldError: The run cannot go on.
             KeyboardInterrupt: It was asked to stop.
         """
-        while not self._core.finished:
+        while not self.finished:
             self.step()
 
     def step(self) -> None:
@@ -213,14 +220,17 @@ class Loop:
         if room <= 0:
             return False
         self._interrupts.immediate = True  # the source is the user's: it may wait for ever
+        event = None
         try:
             event = self._admission.pull(room)
+        except FanfoldError as error:
+            self._source_error = error
         finally:
             self._interrupts.immediate = False
         if event is not None:
             self._moved = True
             self._carry_out(self._core.handle(event))
-        if self._admission.exhausted:
+        if self._admission.exhausted or self._source_error is not None:
             self._moved = self._exhausted = True
             self._carry_out(self._core.handle(SourceExhausted(self._clock())))
             return False
@@ -291,14 +301,14 @@ class Loop:
                     raise SetupError(
                         "FF422",
                         f"worker {name} died {DEATHS_AT_START} times in a row without running anything: "
-                        f"{event.reason}.{self._log(event.worker)}",
+                        f"{event.reason}.\n{self._log(event.worker)}",
                         "Try the stage on its own: construct it in a script and see what happens.",
                     )
 
     def _cannot_start(self, worker: int, failure: Failure) -> SetupError:
         spec = self._workers[worker]
         stage = spec.name.rpartition("[")[0]
-        trace = f"\n{failure.traceback.rstrip()}" if failure.traceback else ""
+        trace = f"\n{failure.traceback.rstrip()}\n" if failure.traceback else ""
         return SetupError(
             "FF423",
             f"stage {stage!r} cannot be started (worker {spec.name}): {failure.message}."
@@ -308,7 +318,7 @@ class Loop:
 
     def _log(self, worker: int) -> str:
         tail = self._backend.worker_log_tail(worker).rstrip()
-        return f"\nIts last output:\n{tail}\n" if tail else ""
+        return f"Its last output:\n{tail}\n" if tail else ""
 
     def _cannot_write(self, event: WriteFailed) -> SinkError:
         code, _, message = event.message.partition(" ")

@@ -40,23 +40,7 @@ from fanfold.observe.report import FailureCounts, Report, Stopped, counted
 from fanfold.outcomes import Status
 from fanfold.plan import GatherNode, MergeNode, Plan
 
-__all__ = ["Check", "Interrupted", "Report", "Result", "call", "check", "run", "stream"]
-
-
-class Interrupted(KeyboardInterrupt):
-    """A run was stopped by Ctrl-C or SIGTERM, in an orderly way: nothing is left behind.
-
-    Args:
-        message: What came.
-        report: What the run had done by then; open roots are *unfinished* in it.
-    """
-
-    def __init__(self, message: str, report: Report) -> None:
-        super().__init__(message, report)
-        self.report = report
-
-    def __str__(self) -> str:
-        return str(self.args[0])
+__all__ = ["Check", "Report", "Result", "call", "check", "run", "stream"]
 
 
 def run(
@@ -93,7 +77,8 @@ def run(
         SetupError: A worker or the backend cannot be started.
         SourceError: The source cannot go on. What had ended before is written.
         SinkError: Records cannot be written.
-        Interrupted: Ctrl-C or SIGTERM.
+        KeyboardInterrupt: Ctrl-C or SIGTERM stopped the run, in an orderly way; ``error.report`` tells what
+            it had done, with open roots as *unfinished*. A second one stops at once.
     """
     if resume is not None:
         raise UsageError(
@@ -251,7 +236,10 @@ class _Job:
                     self._log.close()
             report = self._report(core, loop, admission, delivery, stop)
         if isinstance(stop, KeyboardInterrupt):
-            raise Interrupted(f"the run was interrupted by {stop}", report) from None
+            # Python's own exception and no subclass of it: only so does it exit as interrupted programs do.
+            interrupt = KeyboardInterrupt(f"the run was interrupted by {stop}")
+            interrupt.report = report  # type: ignore[attr-defined]
+            raise interrupt from None
         if stop is not None:
             stop.report = report
             raise stop
