@@ -121,11 +121,7 @@ def _mask(value: Any) -> int:
 def _labels(labels: tuple[Any, ...]) -> Callable[[Any], int]:
     def judge(value: Any) -> int:
         for index, label in enumerate(labels):
-            if isinstance(label, bool) or isinstance(value, bool):
-                same = type(label) is type(value) and label == value
-            else:
-                same = bool(label == value)
-            if same:
+            if label == value:
                 return index
         return _ILLEGAL
 

@@ -123,6 +123,8 @@ class StageRunner:
         """The record of an exception that is contained; any other goes on."""
         if not isinstance(error, self.contain):
             raise error
+        if isinstance(error, _ContractBroken):
+            return self.contract(str(error))
         if isinstance(error, _NotDeterministic):
             return Failure(kind="not_deterministic", message=str(error), worker=self.worker)
         return Failure.from_exception(error, worker=self.worker)
@@ -199,28 +201,24 @@ class _BatchRun:
             returned = self.function(*args, **kwargs)
             results = returned if type(returned) is list else _as_list(returned)
         except BaseException as error:
-            failure = self.runner.failure(error)
-            if count > 1:
-                self.runner.emit(
-                    BatchRaised(
-                        self.batch.batch,
-                        failure,
-                        busy_s=time.perf_counter() - started,
-                        attempt=self.batch.attempt,
-                    )
-                )
-                return False
-            self._finish_tasks({0: failure}, [])
-            return True
+            return self._not_done(self.runner.failure(error), started)
         if results is None or len(results) != count:
             what = kind_of(returned) if results is None else f"{len(results)} values"
-            message = (
-                f"a batch of {count} items needs a sequence of {count} results, got {what}"
-            )
-            self._finish_tasks(dict.fromkeys(range(count), self.runner.contract(message)), [])
-            return True
+            message = f"a batch of {count} items needs a sequence of {count} results, got {what}"
+            return self._not_done(self.runner.contract(message), started)
         self._deliver(results)
         return True
+
+    def _not_done(self, failure: Failure, started: float) -> bool:
+        """Nothing of the batch is done, and who is guilty is not known unless it is the only one."""
+        if self.batch.count == 1:
+            self._finish_tasks({0: failure}, [])
+            return True
+        busy_s = time.perf_counter() - started
+        self.runner.emit(
+            BatchRaised(self.batch.batch, failure, busy_s=busy_s, attempt=self.batch.attempt)
+        )
+        return False
 
     def _deliver(self, results: list[Any]) -> None:
         """Check the results of all tasks, store what they made and report."""
@@ -386,7 +384,7 @@ class _BatchRun:
     def _parts(self, child: Any) -> Sequence[Any]:
         parts = child if isinstance(child, tuple) else listed(child)
         if parts is None or len(parts) != self.outputs:
-            raise ValueError(
+            raise _ContractBroken(
                 f"the stage has {self.outputs} outputs, a generator must yield tuples of "
                 f"{self.outputs}, got {kind_of(child)}"
             )
@@ -502,6 +500,10 @@ class _Streamed:
     """A task whose children were released while its generator ran; ``columns`` if anyone reads the whole."""
 
     columns: list[list[Any]]
+
+
+class _ContractBroken(ValueError):
+    """A generator yielded something of the wrong shape."""
 
 
 class _NotDeterministic(Exception):

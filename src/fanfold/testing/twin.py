@@ -15,6 +15,7 @@ from typing import Any
 
 from fanfold.backends.base import RecordsWritten, RecordWriter, WorkerSpec, WriteFailed
 from fanfold.columns import Column, Ref, assemble, get_field
+from fanfold.failures import Failure
 from fanfold.plan import CallNode, CallStreams, Expansion, Path, Plan, Stream
 from fanfold.protocol import (
     BatchFinished,
@@ -29,6 +30,7 @@ from fanfold.protocol import (
     StreamRows,
     TasksFinished,
     WorkerDied,
+    WorkerFailed,
     WorkerStarted,
 )
 from fanfold.testing.usercode import Made, Stages, is_bool
@@ -47,6 +49,7 @@ class Twin:
         self._deaths_left = deaths
         self._blocks: dict[Ref, list[Any]] = {}
         self._next_ref = 0
+        self._stage_of: dict[int, int] = {}
         self._batches: dict[int, deque[RunBatch]] = {}
         self._told: dict[int, deque[Event]] = {}
         """By worker: what happened there and was not told yet."""
@@ -60,13 +63,14 @@ class Twin:
         self._stages = Stages(plan)
         for spec in workers:
             self._batches[spec.worker] = deque()
-            self._told[spec.worker] = deque([WorkerStarted(spec.worker)])
+            self._stage_of[spec.worker] = spec.stage
+            self._told[spec.worker] = deque([self._constructed(spec.worker)])
 
     def submit(self, worker: int, batch: RunBatch) -> None:
         self._batches[worker].append(batch)
 
     def restart(self, worker: int) -> None:
-        self._told[worker].append(WorkerStarted(worker))
+        self._told[worker].append(self._constructed(worker))
 
     def write(self, results: Sequence[RootResult]) -> None:
         raise AssertionError("nothing is written in memory")
@@ -109,6 +113,13 @@ class Twin:
         return len(self._blocks)
 
     # -------------------------------------------------------------------------------------- working
+
+    def _constructed(self, worker: int) -> Event:
+        try:
+            self._stages.construct(self._stage_of[worker])
+        except Exception as error:
+            return WorkerFailed(worker, Failure.from_exception(error))
+        return WorkerStarted(worker)
 
     def _work(self, worker: int) -> None:
         """Run the worker's next batch and note what it will tell."""
