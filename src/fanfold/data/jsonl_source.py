@@ -6,6 +6,7 @@ finds them.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import json
@@ -85,11 +86,13 @@ class _Lines(Source[Any]):
         return where
 
 
-def _open_text(path: str, file: File) -> IO[str]:
+@contextlib.contextmanager
+def _open_text(path: str, file: File) -> Iterator[IO[str]]:
     try:
         raw = file.open()
     except OSError as error:
         raise SourceError("FF311", f"{path} cannot be read: {error}.") from error
-    if path.endswith(".gz"):
-        raw = gzip.GzipFile(fileobj=raw)  # type: ignore[assignment]
-    return io.TextIOWrapper(raw, encoding="utf-8-sig", newline="\n")
+    with raw:
+        unpacked = gzip.GzipFile(fileobj=raw) if path.endswith(".gz") else raw
+        with io.TextIOWrapper(unpacked, encoding="utf-8-sig", newline="\n") as text:
+            yield text
