@@ -243,8 +243,11 @@ class _Drawing:
             [(port.level, port.shape, port.control)] * made,
         )
         routes = [self._through(first + i) for i in range(made)]
-        if self.draw(st.booleans()):
-            self._merge(routes)
+        match self.choose(("leave", "merge", "merge", "quarrel")):
+            case "merge":
+                self._merge(routes)
+            case "quarrel":
+                self._quarrel(port, self.choose(routes))
 
     def merge(self) -> None:
         port = self.choose(self.ports)
@@ -263,16 +266,28 @@ class _Drawing:
 
     # ------------------------------------------------------------------------------------- the parts
 
+    def _quarrel(self, port: _Port, route: int) -> None:
+        """Read a route, which drops, together with a call that may fail: failure beats drop."""
+        rival = self._called("number", (port.number,), port.level)
+        ports = self.choose(((route, rival), (rival, route)))
+        if self.draw(st.booleans()):
+            self._called("numbers", ports, port.level)
+        else:
+            self.add(Step("record", ports), [(port.level, "any", False)])
+
+    def _called(self, kind: str, ports: tuple[int, ...], level: tuple[int, ...]) -> int:
+        """A call of a stage with one output: the port that comes of it."""
+        options = {"stage": self._stage(kind), "static": self._static(kind)}
+        made = [(level, _KINDS[kind].shapes[0], True)]
+        self.add(Step("call", ports, 1, options), made, call=len(self.steps))
+        return self.ports[-1].number
+
     def _through(self, number: int) -> int:
         """A route as it is, or through a call."""
         if not self.draw(st.booleans()):
             return number
         kind = self.choose(("number", "numbers", "Weigher", "page"))
-        options = {"stage": self._stage(kind), "static": self._static(kind)}
-        level = self.ports[number].level
-        made = [(level, _KINDS[kind].shapes[0], True)]
-        self.add(Step("call", (number,), 1, options), made, call=len(self.steps))
-        return self.ports[-1].number
+        return self._called(kind, (number,), self.ports[number].level)
 
     def _merge(self, numbers: Sequence[int]) -> None:
         ports = [self.ports[number] for number in numbers]
@@ -294,6 +309,10 @@ class _Drawing:
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Ports for a call, on one chain of ancestors, and the level where it runs."""
         chosen, level = [port.number], port.level
+        ancestors = [p for p in self.ports if len(p.level) < len(level)]
+        above = [p for p in ancestors if p.level == level[: len(p.level)]]
+        if above and self.draw(st.booleans()):
+            chosen.append(self.choose(above).number)
         for _ in range(self.draw(st.integers(0, 2))):
             chain = [
                 p
