@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import time
-import traceback
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -17,8 +16,9 @@ from fanfold.backends.base import (
     RecordsWritten,
     RecordWriter,
     WorkerSpec,
-    WriteFailed,
+    WriterClosed,
     output_values,
+    write_failed,
 )
 from fanfold.backends.worker import StageRunner
 from fanfold.columns import Column, Ref, assemble
@@ -84,12 +84,21 @@ class InlineBackend:
         assert self._writer is not None
         for result in results:
             try:
-                self._writer.write(result.key, output_values(result, self._values.read))
+                self._writer.write(result, output_values(result, self._values.read))
             except Exception as error:
-                text = "".join(traceback.format_exception(error))
-                self._tell(WriteFailed(result.root, f"{type(error).__name__}: {error}", text))
+                self._tell(write_failed(result.root, error))
                 return
         self._tell(RecordsWritten(tuple(result.root for result in results)))
+
+    def close_writer(self) -> None:
+        writer, self._writer = self._writer, None
+        assert writer is not None
+        try:
+            writer.close()
+        except Exception as error:
+            self._tell(write_failed(-1, error))
+        else:
+            self._tell(WriterClosed())
 
     def put(self, values: Sequence[Any]) -> Rows:
         return self._values.put(-1, values)

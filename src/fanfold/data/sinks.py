@@ -120,8 +120,8 @@ class SinkWriter:
                 opened.callback(sink.close)
             opened.pop_all()
 
-    def write(self, result: RootResult, values: Sequence[Sequence[Any]]) -> None:
-        """Commit one root; ``values`` has for each output its values (of a root-level output: one).
+    def write(self, result: RootResult, values: Sequence[Any]) -> None:
+        """Commit one root; ``values`` has for each output its value (of a child level: the list of them).
 
         Raises:
             SinkError: It cannot be written; nothing of this root is, unless a commit itself failed.
@@ -140,7 +140,7 @@ class SinkWriter:
                     )
                 ]
             else:
-                items = [Item(value) for value in values[index]]
+                items = [Item(values[index])]
             commits.append(sink.prepare(RootRecords(result.key, levels, items)))
         for commit in commits:
             commit()

@@ -7,10 +7,11 @@ side. One turn of it is :meth:`Loop.step`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from fanfold.backends.base import Backend, RecordsWritten, WorkerSpec, WriteFailed
+from fanfold.backends.base import Backend, BackendEvent, RecordsWritten, WorkerSpec, WriteFailed, WriterClosed
 from fanfold.driver.admission import Admission
 from fanfold.driver.delivery import Delivery
 from fanfold.driver.interrupts import Interrupts
@@ -36,6 +37,8 @@ from fanfold.protocol import (
     WorkerFailed,
     WorkerStarted,
 )
+
+_CODE: Final = re.compile(r"FF\d{3}")
 
 WAIT_S: Final = 0.2
 """A signal that arrives while the loop waits for workers is noticed within this time."""
@@ -139,6 +142,8 @@ class Loop:
                     self._committed += self._delivery.written(event.roots)
                 case WriteFailed():
                     raise self._cannot_write(event)
+                case WriterClosed():
+                    raise InternalError("FF911", "the sinks were closed before the run's end.")
                 case _:
                     self._note(event)
                     self._carry_out(self._core.handle(event))
@@ -174,6 +179,21 @@ class Loop:
                     case WriteFailed():
                         raise self._cannot_write(event)
 
+    def close_writer(self) -> None:
+        """Have the sinks closed, and wait until they are.
+
+        Raises:
+            SinkError: They cannot be.
+        """
+        self._backend.close_writer()
+        while True:
+            for event in self._backend.poll(WAIT_S):
+                match event:
+                    case WriterClosed():
+                        return
+                    case WriteFailed():
+                        raise self._cannot_write(event)
+
     # ------------------------------------------------------------------------------ the turns
 
     def _admit(self) -> bool:
@@ -201,7 +221,7 @@ class Loop:
         self._carry_out(self._core.dispatch(self._clock()))
         self._commit()
 
-    def _poll(self, timeout_s: float) -> Sequence[Event | RecordsWritten | WriteFailed]:
+    def _poll(self, timeout_s: float) -> Sequence[Event | BackendEvent]:
         if not self._inline:
             return self._backend.poll(timeout_s)
         self._interrupts.immediate = True
@@ -282,6 +302,9 @@ class Loop:
         return f"\nIts last output:\n{tail}\n" if tail else ""
 
     def _cannot_write(self, event: WriteFailed) -> SinkError:
+        code, _, message = event.message.partition(" ")
+        if _CODE.fullmatch(code):  # one of Fanfold's own, raised where the records are written
+            return SinkError(code, message)
         trace = f"\n{event.traceback.rstrip()}\n" if event.traceback else ""
         return SinkError(
             "FF331",

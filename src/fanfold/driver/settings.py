@@ -20,16 +20,18 @@ from fanfold.plan import Plan
 BACKENDS = ("local", "inline")
 
 
-def make_backend(backend: str | Backend) -> tuple[Backend, str]:
+def make_backend(backend: str | Backend, log_dir: Path | None = None) -> tuple[Backend, str]:
     """A backend and its name for the report: one of ours by name, or the object that was given.
+
+    Workers' output goes to files in ``log_dir``; if it is None, nowhere but into messages.
 
     Raises:
         UsageError: There is no such backend.
     """
     if backend == "local":
-        from fanfold.backends.local import LocalBackend
+        from fanfold.backends.local.backend import LocalBackend
 
-        return LocalBackend(), "local"
+        return LocalBackend(log_dir=log_dir), "local"
     if backend == "inline":
         from fanfold.backends.inline import InlineBackend
 

@@ -20,9 +20,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from fanfold.backends.base import BackendEvent, RecordWriter, WorkerSpec
+from fanfold.backends.base import BackendEvent, RecordWriter, WorkerSpec, WriteFailed, WriterClosed
 from fanfold.backends.local.channel import DriverChannel
-from fanfold.backends.local.process import Setup, Work, Write
+from fanfold.backends.local.process import CloseWriter, Setup, Work, Write
 from fanfold.backends.local.store import ArenaValues, BlockRef
 from fanfold.backends.local.zygote import Ended, Fork, Forked
 from fanfold.blocks.arena import create
@@ -65,6 +65,8 @@ class _Process:
         self.freed: list[BlockRef] = []
         self.used: set[BlockRef] = set()
         self.lives = 0
+        self.ending = False
+        """The writer: it told all that it had to tell."""
 
 
 class LocalBackend:
@@ -206,6 +208,9 @@ class LocalBackend:
     def write(self, results: Sequence[RootResult]) -> None:
         self._send(self._processes[_WRITER], Write(tuple(results)))
 
+    def close_writer(self) -> None:
+        self._send(self._processes[_WRITER], CloseWriter())
+
     def put(self, values: Sequence[Any]) -> Rows:
         assert self._values is not None
         return self._values.put(_DRIVER_ARENA, values)
@@ -283,6 +288,10 @@ class LocalBackend:
                     case WorkerFailed():
                         process.started = True  # its end is no death
                         process.batches.clear()
+                    case WriterClosed():
+                        process.ending = True
+                    case WriteFailed():
+                        process.ending = event.root < 0
                 self._told.append(event)
         if channel.closed:
             self._selector.unregister(channel.socket)
@@ -314,6 +323,8 @@ class LocalBackend:
             process.channel.close()
             process.channel = None
         if any(isinstance(e, WorkerFailed) and e.worker == process.number for e in self._told):
+            return
+        if process.ending:
             return
         if process.number == _WRITER:
             raise SetupError(

@@ -11,7 +11,6 @@ import pickle
 import signal
 import socket
 import time
-import traceback
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -19,8 +18,9 @@ from fanfold.backends.base import (
     BackendEvent,
     RecordsWritten,
     RecordWriter,
-    WriteFailed,
+    WriterClosed,
     output_values,
+    write_failed,
 )
 from fanfold.backends.local.channel import WorkerChannel
 from fanfold.backends.local.store import ArenaValues, BlockRef
@@ -77,6 +77,10 @@ class Write(NamedTuple):
     """To the writer: roots to commit, in order."""
 
     results: tuple[RootResult, ...]
+
+
+class CloseWriter(NamedTuple):
+    """To the writer: close the sinks, there is no more."""
 
 
 Report = Sequence[Event | BackendEvent]
@@ -163,25 +167,27 @@ def _serve_writer(setup: Setup, channel: WorkerChannel) -> None:
         writer: RecordWriter = pickle.loads(setup.payload)
         writer.open()
     except BaseException as error:
-        channel.send([_write_failed(-1, error)])
+        channel.send([write_failed(-1, error)])
         return
     while True:
-        message: Write | None = channel.receive()
+        message: Write | CloseWriter | None = channel.receive()
         if message is None:
-            writer.close()
+            return  # the driver is gone; what is committed stays as it is
+        if isinstance(message, CloseWriter):
+            try:
+                writer.close()
+            except BaseException as error:
+                channel.send([write_failed(-1, error)])
+            else:
+                channel.send([WriterClosed()])
             return
         written: list[int] = []
         report: list[Any] = []
         for result in message.results:
             try:
-                writer.write(result.key, output_values(result, values.read))
+                writer.write(result, output_values(result, values.read))
             except BaseException as error:
-                report.append(_write_failed(result.root, error))
+                report.append(write_failed(result.root, error))
                 break
             written.append(result.root)
         channel.send([RecordsWritten(tuple(written)), *report])
-
-
-def _write_failed(root: int, error: BaseException) -> WriteFailed:
-    text = "".join(traceback.format_exception(error))
-    return WriteFailed(root, f"{type(error).__name__}: {error}", text)
