@@ -195,10 +195,14 @@ class _Drawing:
             [(below, shape[port], True) for port in opened],
         )
 
-    def fold(self, times: int) -> None:
-        """Gather what came last, level by level."""
-        for _ in range(min(times, len(self.ports[-1].level))):
-            self.gather(self.ports[-1])
+    def fold(self) -> None:
+        """Gather some port below the root, level by level; the later ones are likelier."""
+        below = [port for port in self.ports if port.level]
+        if below and self.choose((True, True, True, False)):
+            port = self.choose(below[-3:])
+            for _ in range(self.draw(st.integers(1, len(port.level)))):
+                self.gather(port)
+                port = self.ports[-1]
 
     def gather(self, last: _Port | None = None) -> None:
         port = last or self.choose([p for p in self.ports if p.level])
@@ -338,7 +342,8 @@ class _Drawing:
     def _static(self, kind: str) -> dict[str, Any]:
         mishaps = st.sampled_from(_KINDS[kind].troubles)
         residues = st.integers(0, stages.RESIDUES - 1)
-        trouble = self.draw(st.dictionaries(residues, mishaps, max_size=3))
+        least = self.choose((0, 1, 1, 2))
+        trouble = self.draw(st.dictionaries(residues, mishaps, min_size=least, max_size=3))
         return {"salt": self.draw(st.integers(0, 9)), "trouble": trouble}
 
 
@@ -351,7 +356,7 @@ _PAGES: Final = st.fixed_dictionaries(
     optional={"extra": st.integers(0, 5)},
 )
 _VALUES: Final[dict[str, st.SearchStrategy[Any]]] = {
-    "int": st.integers(0, 20) | st.none(),
+    "int": st.integers(0, 20) | st.integers(0, 20) | st.none(),
     "page": _PAGES,
     "flag": st.booleans(),
     "label": st.sampled_from(LABELS),
@@ -364,14 +369,16 @@ def sketches(draw: Any) -> Sketch:
     drawing = _Drawing(draw)
     shapes = draw(st.lists(st.sampled_from(list(_VALUES)), min_size=1, max_size=2))
     drawing.ports = [_Port(i, (), shape, True) for i, shape in enumerate(shapes)]
-    for _ in range(draw(st.integers(2, STEPS_LIMIT))):
+    for _ in range(draw(st.integers(3, STEPS_LIMIT))):
         drawing.choose(drawing.possible())()
-    drawing.fold(draw(st.integers(0, DEPTH_LIMIT)))
+    drawing.fold()
     numbers = st.sampled_from([port.number for port in drawing.ports[len(shapes) :]])
     others = draw(st.lists(numbers, max_size=3, unique=True))
     outputs = list(dict.fromkeys([drawing.ports[-1].number, *others]))
     structure = draw(st.sampled_from(["tuple", "dict"])) if len(outputs) > 1 else "single"
-    roots = draw(st.lists(st.tuples(*(_VALUES[shape] for shape in shapes)), max_size=6))
+    least = draw(st.sampled_from((3, 3, 3, 3, 3, 0)))
+    values = st.tuples(*(_VALUES[shape] for shape in shapes))
+    roots = draw(st.lists(values, min_size=least, max_size=6))
     sketch = Sketch(
         len(shapes),
         tuple(drawing.stages),
