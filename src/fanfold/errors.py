@@ -27,6 +27,8 @@ class FanfoldError(Exception):
     """
 
     exit_code = 70
+    report: Any = None
+    """The report of the run that the error stopped, if there was one."""
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:
         super().__init__(code, message, hint)

@@ -183,7 +183,7 @@ def _label(
         try:
             if value == label:
                 return code
-        except Exception:  # noqa: S112  # what cannot be compared, an array for one, is not equal
+        except Exception:  # what cannot be compared, an array for one, is not equal
             continue
     return illegal
 

@@ -17,8 +17,10 @@ Structure of a plan
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
 Path: TypeAlias = tuple[str, ...]
@@ -85,6 +87,39 @@ class StageSpec:
     """Cores that one replica may keep busy; OpenMP, BLAS and the like are sized to it."""
     generator: bool = False
     """True if the target is known to be a generator function: its single stream of yields is children."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A decorated function is imported by whoever unpickles this, as any function of a module is.
+
+        Its name leads to the stage that the decorator made, so picklers would not find the function there
+        and copy it, with every global that it mentions.
+        """
+        values = {part.name: getattr(self, part.name) for part in fields(self)}
+        place = _behind_stage(self.target)
+        return (_restored, ({**values, "target": None}, place) if place else (values, None))
+
+
+def _restored(values: Mapping[str, Any], place: tuple[str, str] | None) -> StageSpec:
+    if place is None:
+        return StageSpec(**values)
+    module, name = place
+    return StageSpec(**{**values, "target": _found(importlib.import_module(module), name).target})
+
+
+def _behind_stage(target: Any) -> tuple[str, str] | None:
+    """Module and name under which a stage of ``target`` can be imported, if one stands in its place."""
+    module, name = getattr(target, "__module__", None), getattr(target, "__qualname__", "<none>")
+    if module is None or module == "__main__" or "<" in name or module not in sys.modules:
+        return None
+    stage = _found(sys.modules[module], name)
+    return (module, name) if getattr(stage, "target", None) is target else None
+
+
+def _found(module: Any, name: str) -> Any:
+    found = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,9 +94,9 @@ def raise_if(x: Any, *, eq: Any) -> Any:
 
 
 class Batched:
-    """One of the functions above over lists; ``outputs`` tells nothing to it."""
+    """One of the functions above over lists; the number tells two stages of one function apart."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, number: int) -> None:
         self._one = globals()[name]
 
     def __call__(self, *columns: list[Any], **static: Any) -> list[Any]:

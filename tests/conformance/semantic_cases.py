@@ -111,7 +111,7 @@ class _Stages:
             options["outputs"] = len(node["out"])
         if node.get("policy", "").startswith("retry:"):
             options["retries"] = int(node["policy"].removeprefix("retry:"))
-        stage = ff.stage(case_stages.Batched, **options)(node["udf"])
+        stage = ff.stage(case_stages.Batched, **options)(node["udf"], self._made)
         if label is not None:
             self._shared[label] = stage
         return stage

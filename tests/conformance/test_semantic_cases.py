@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.conformance.backends import BACKENDS
 
 from fanfold.backends.base import Backend
 from fanfold.errors import DefinitionError
@@ -13,6 +12,7 @@ from fanfold.testing.comparison import compare
 from fanfold.testing.interpreter import interpret
 from fanfold.testing.observing import run_observed
 from fanfold.testing.strategies import plan_of
+from tests.conformance.backends import BACKENDS
 from tests.conformance.semantic_cases import (
     WAITING,
     Case,

@@ -6,11 +6,13 @@ streams, but no pipeline, no membership and no outcome. Everything is asynchrono
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from fanfold.columns import Column, Ref
+from fanfold.errors import FanfoldError
 from fanfold.plan import Plan
 from fanfold.protocol import Event, RootResult, Rows, RunBatch
 
@@ -33,8 +35,12 @@ class RecordWriter(Protocol):
 
     def open(self) -> None: ...
 
-    def write(self, key: str, values: Sequence[Any]) -> None:
-        """Commit one root atomically and idempotently; ``values`` are its outputs, in plan order."""
+    def write(self, result: RootResult, values: Sequence[Any]) -> None:
+        """Commit one root atomically and idempotently by its key.
+
+        ``values`` are its outputs as :func:`output_values` gives them; a root that failed or was dropped
+        has none, and what an earlier run wrote for its key goes.
+        """
         ...
 
     def close(self) -> None: ...
@@ -51,12 +57,19 @@ class WriteFailed(NamedTuple):
     """The writer could not commit a root; the run cannot go on."""
 
     root: int
+    """-1: it failed in opening or closing the sinks."""
     message: str
     traceback: str = ""
     time_s: float = 0.0
 
 
-BackendEvent: TypeAlias = RecordsWritten | WriteFailed
+class WriterClosed(NamedTuple):
+    """All that was committed is where it belongs, and the sinks are closed."""
+
+    time_s: float = 0.0
+
+
+BackendEvent: TypeAlias = RecordsWritten | WriteFailed | WriterClosed
 
 
 class Backend(Protocol):
@@ -76,6 +89,13 @@ class Backend(Protocol):
 
     def write(self, results: Sequence[RootResult]) -> None:
         """Have the writer commit these roots in this order; each is answered by an event."""
+        ...
+
+    def close_writer(self) -> None:
+        """Have the writer close its sinks after all it was given; answered by an event.
+
+        Without it (the driver is killed), sinks are left as they are after their last commit.
+        """
         ...
 
     def put(self, values: Sequence[Any]) -> Rows:
@@ -101,6 +121,14 @@ class Backend(Protocol):
     def close(self) -> None:
         """End all workers and free everything."""
         ...
+
+
+def write_failed(root: int, error: BaseException) -> WriteFailed:
+    """The event for an exception of a writer; Fanfold's own errors say all that is needed."""
+    if isinstance(error, FanfoldError):
+        return WriteFailed(root, str(error))
+    text = "".join(traceback.format_exception(error))
+    return WriteFailed(root, f"{type(error).__name__}: {error}", text)
 
 
 def output_values(

@@ -23,7 +23,6 @@ from fanfold.protocol import (
     BatchEvent,
     ChildrenReleased,
     ExpansionSealed,
-    Rows,
     RunBatch,
     StreamRows,
     TasksFinished,
@@ -203,8 +202,10 @@ class Delivery:
                     for stream, rows in zip(opening.expansion.streams, opening.rows, strict=True):
                         made.append(self._stored(stream, rows))
                 opening = None
-                for stream in self._items if stop > self.first else ():
-                    made.append(self._stored(stream, self._good(self.columns[stream.position])))
+                if stop > self.first:
+                    for stream in self._items:
+                        column = self._good(self.columns[stream.position])
+                        made.append(self._stored(stream, column))
                 return made
             except Unstorable as error:
                 for told in made:
@@ -240,14 +241,3 @@ class Delivery:
             self.failures.setdefault(task, replace(failure, worker=self._worker))
             for each in self.openings:
                 each.drop(task)
-
-
-def told_rows(events: Sequence[BatchEvent]) -> list[Rows]:
-    """The blocks that events tell of."""
-    return [
-        stream.rows
-        for event in events
-        if isinstance(event, (ChildrenReleased, TasksFinished))
-        for stream in event.streams
-        if stream.rows is not None
-    ]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import time
-import traceback
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -17,8 +16,9 @@ from fanfold.backends.base import (
     RecordsWritten,
     RecordWriter,
     WorkerSpec,
-    WriteFailed,
+    WriterClosed,
     output_values,
+    write_failed,
 )
 from fanfold.backends.stage_plan import stage_plan
 from fanfold.backends.worker import StageRunner
@@ -101,15 +101,25 @@ class InlineBackend:
         failed: list[BackendEvent] = []
         for result in results:
             try:
-                self._writer.write(result.key, output_values(result, self._values.read))
+                self._writer.write(result, output_values(result, self._values.read))
             except Exception as error:
-                text = "".join(traceback.format_exception(error))
-                failed.append(WriteFailed(result.root, f"{type(error).__name__}: {error}", text))
+                failed.append(write_failed(result.root, error))
                 break
             written.append(result.root)
         if written:
             self._tell([RecordsWritten(tuple(written))])
         self._tell(failed)
+
+    def close_writer(self) -> None:
+        """Close the sinks at once."""
+        writer, self._writer = self._writer, None
+        assert writer is not None, "close_writer() without a writer"
+        try:
+            writer.close()
+        except Exception as error:
+            self._tell([write_failed(-1, error)])
+        else:
+            self._tell([WriterClosed()])
 
     def put(self, values: Sequence[Any]) -> Rows:
         """Keep a source's values."""
@@ -161,7 +171,7 @@ class InlineBackend:
         return ""
 
     def close(self) -> None:
-        """Close the writer and forget all values."""
+        """Forget workers and values; close the writer if nobody has."""
         writer, self._writer = self._writer, None
         self._runners.clear()
         self._batches.clear()

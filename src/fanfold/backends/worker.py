@@ -6,9 +6,9 @@ what a batch gives is collected and reported by :mod:`fanfold.backends.delivery`
 
 Rules
 -----
-1. A batched stage gets lists and returns one element per item. If it raises, nobody knows who is guilty, and
-   the batch ends with ``BatchRaised``; of a batch of one it is known. An ``ItemFailure`` in an item's place
-   fails that task, a result of the wrong length all of them.
+1. A batched stage gets lists and returns one element per item. If it raises, or returns too few or too many,
+   nobody knows who is guilty, and the batch ends with ``BatchRaised``; of a batch of one it is known. An
+   ``ItemFailure`` in an item's place fails that task.
 2. Any other stage runs item by item. What has waited for :data:`RELEASE_S` is reported between items.
 3. An iterator that it returns is run dry; its children are released while it runs. If it raises, the task
    fails after what it gave.
@@ -111,7 +111,7 @@ class StageRunner:
             columns = self._values.read(batch.columns)
             if self._plan.stage.batch_size is not None:
                 results = run.call_once(columns)
-        except self._contain as error:
+        except BaseException as error:
             # Who of several is guilty is not known; the same holds for inputs that cannot be unpickled.
             failure = self.failure(error)
             if batch.count > 1:
@@ -189,6 +189,7 @@ class _BatchRun:
         """Run a batched stage on lists; its results, one for each item.
 
         Raises:
+            ContractBroken: It returned something else.
             BaseException: What the user's code raises.
         """
         started = self._clock()
@@ -200,17 +201,16 @@ class _BatchRun:
         if results is not None and len(results) == self._batch.count:
             return results
         got = kind_of(returned) if results is None else f"{len(results)}"
-        broken = ContractBroken(
+        raise ContractBroken(
             f"for a batch of {self._batch.count} items it must return a list of {self._batch.count} "
             f"results, got {got}"
         )
-        return [broken] * self._batch.count
 
     def deliver(self, results: list[Any]) -> None:
         """Take in the results of all tasks of a batched stage."""
         delivery = self._delivery
         kinds = set(map(type, results))
-        plain = not any(issubclass(kind, (ItemFailure, ContractBroken)) for kind in kinds)
+        plain = not any(issubclass(kind, ItemFailure) for kind in kinds)
         if plain and self._outputs == 1 and not self._batch.skip:
             openings = delivery.openings
             if not openings or (kinds == {list} and all(map(_opens_whole, openings))):
@@ -279,8 +279,6 @@ class _BatchRun:
             raise value
         elif isinstance(value, tuple) and len(value) == self._outputs:
             values = value
-        elif isinstance(value, ContractBroken):
-            raise value
         else:
             got = f"a tuple of {len(value)}" if isinstance(value, tuple) else kind_of(value)
             raise ContractBroken(
@@ -288,7 +286,7 @@ class _BatchRun:
                 f"{'item' if verb == 'return' else 'child'}, got {got}"
             )
         for part in values:
-            if isinstance(part, (ItemFailure, ContractBroken)):
+            if isinstance(part, ItemFailure):
                 raise part
         return values
 
@@ -357,7 +355,9 @@ class _Collected:
     def __init__(self, task: int, delivery: Delivery) -> None:
         self._task = task
         # A list has no fields: an expansion of a field gets nothing from an iterator.
-        self._openings = [o for o in delivery.openings if not any(s.path for s in o.expansion.streams)]
+        self._openings = [
+            o for o in delivery.openings if not any(s.path for s in o.expansion.streams)
+        ]
         self._starts = [len(opening.rows[0]) for opening in self._openings]
         self.targets = [
             (rows.append, stream.position)

@@ -74,9 +74,10 @@ class Core:
     Args:
         plan: What to run.
         workers: The replicas that are being started.
+        start_s: The time now, on the clock of the events to come.
     """
 
-    def __init__(self, plan: Plan, workers: Sequence[WorkerLike]) -> None:
+    def __init__(self, plan: Plan, workers: Sequence[WorkerLike], start_s: float = 0.0) -> None:
         self.plan = plan
         self.machine = Machine(plan)
         self._pools = {
@@ -87,7 +88,9 @@ class Core:
             )
             for stage in plan.stages
         }
-        self._workers = {w.worker: Worker(w.worker, w.stage, w.name) for w in workers}
+        self._workers = {
+            w.worker: Worker(w.worker, w.stage, w.name, since_s=start_s) for w in workers
+        }
         for worker in self._workers.values():
             self._pools[worker.stage].workers.append(worker)
         self._worker_of: dict[int, Worker] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fanfold.columns import Ref
-from fanfold.engine.bits import bit_positions
+from fanfold.engine.bits import bit_positions, lowest
 from fanfold.engine.groups import Chunk
 from fanfold.engine.ready import Entry
 
@@ -46,6 +46,16 @@ class Batch:
                 (chunk, offset) for chunk, bits in self.entries for offset in bit_positions(bits)
             ]
         return self._items[task]
+
+    def find(self, task: int) -> tuple[Chunk, int]:
+        """The same for a few tasks of many, without listing them all."""
+        rank = task
+        for chunk, bits in self.entries:
+            count = bits.bit_count()
+            if rank < count:
+                return chunk, lowest(bits, rank + 1).bit_length() - 1
+            rank -= count
+        raise IndexError(f"task {task} of a batch of {self.count}")
 
     def runs(self, first: int, count: int) -> Iterator[Entry]:
         """The entries of tasks ``first`` to ``first + count - 1``, in task order."""

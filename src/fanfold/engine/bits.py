@@ -5,9 +5,15 @@ Bit ``i`` stands for the item at offset ``i`` of a chunk. Nothing here knows wha
 
 from __future__ import annotations
 
+from itertools import compress
+from typing import Final
+
 from fanfold.columns import bit_positions
 
 __all__ = ["below", "bit_positions", "deposit", "extract", "is_run", "low_offset", "lowest"]
+
+_FLAGS: Final = bytes(byte == ord("1") for byte in range(256))
+"""Digits of a binary number as flags: what to keep."""
 
 
 def below(n: int) -> int:
@@ -56,11 +62,9 @@ def extract(bits: int, within: int) -> int:
     """
     if is_run(within):
         return bits >> low_offset(within) if within else 0
-    result = 0
-    for rank, position in enumerate(bit_positions(within)):
-        if bits >> position & 1:
-            result |= 1 << rank
-    return result
+    places = bin(within)[2:]
+    kept = compress(bin(bits)[2:].zfill(len(places)), places.encode().translate(_FLAGS))
+    return int("".join(kept), 2)
 
 
 def deposit(ranks: int, within: int) -> int:
@@ -73,8 +77,6 @@ def deposit(ranks: int, within: int) -> int:
         return 0
     if is_run(within):
         return ranks << low_offset(within)
-    result = 0
-    for rank, position in enumerate(bit_positions(within)):
-        if ranks >> rank & 1:
-            result |= 1 << position
-    return result
+    places = bin(within)[2:]
+    size = within.bit_count()
+    return int(places.replace("1", "%s") % tuple(bin(ranks)[2:].zfill(size)), 2)

@@ -203,7 +203,7 @@ class Machine:
         batch.finished |= below(event.count) << event.first
         failed: dict[Chunk, int] = {}
         for task, failure in event.failures:
-            chunk, offset = batch.item(task)
+            chunk, offset = batch.find(task)
             failed[chunk] = failed.get(chunk, 0) | 1 << offset
             if not chunk.ended >> offset & 1:
                 self._fail_item(batch, chunk, 1 << offset, failure)

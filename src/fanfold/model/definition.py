@@ -98,7 +98,7 @@ def define(target: Any, *, name: str | None, options: Mapping[str, Any]) -> Stag
         DefinitionError: The target is no callable (FF101), an option is wrong (FF102), announced
             (FF103) or unknown (FF104), or the two do not go together (FF105 to FF107).
     """
-    if not callable(target):
+    if not callable(target) and options.get("method") is None:
         raise DefinitionError(
             "FF101",
             f"stage({target!r}): a {type(target).__name__} cannot be called.",
@@ -225,7 +225,8 @@ def _entry_point(stage: str, target: Any, is_class: bool, method: str | None) ->
         return target
     name = method or "__call__"
     owner = target if is_class else type(target)
-    entry = inspect.getattr_static(owner, name, None)
+    # Not by getattr_static: for a class it would find the metaclass's __call__ as well.
+    entry = next((vars(base)[name] for base in owner.__mro__ if name in vars(base)), None)
     if entry is None or not callable(getattr(owner, name, None)):
         raise DefinitionError(
             "FF107",

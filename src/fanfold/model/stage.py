@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections import namedtuple
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -67,9 +68,12 @@ class Stage:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
 
-    def __getstate__(self) -> dict[str, Any]:
-        """A stage that another stage's code mentions travels to workers without its instance."""
-        return {**self.__dict__, "_instance": None}
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """A stage that other code mentions travels by name, or else without the object it constructed."""
+        module, name = getattr(self, "__module__", ""), getattr(self, "__qualname__", "")
+        if module != "__main__" and getattr(sys.modules.get(module), name, None) is self:
+            return name
+        return (type(self), (self._definition,))
 
     def _entry(self) -> Callable[..., Any]:
         """What direct calls run; a class is constructed at the first, and once."""

@@ -6,11 +6,12 @@ each output item before the rules for records apply, so that a run can be compar
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from fanfold.backends.base import Backend, RecordsWritten, WorkerSpec, WriteFailed
+from fanfold.backends.base import Backend, BackendEvent, RecordsWritten, WorkerSpec, WriteFailed
 from fanfold.dispatch.core import Core
 from fanfold.engine.commands import (
     Command,
@@ -22,12 +23,19 @@ from fanfold.engine.commands import (
 )
 from fanfold.engine.observed import observe
 from fanfold.engine.statistics import Statistics
+from fanfold.extract import facts
 from fanfold.failures import Failure
-from fanfold.plan import Plan
-from fanfold.protocol import Event, RootResult, RootsAdmitted, RootsCommitted, SourceExhausted
+from fanfold.plan import Plan, Stream
+from fanfold.protocol import (
+    Event,
+    RootResult,
+    RootsAdmitted,
+    RootsCommitted,
+    SourceExhausted,
+    StreamRows,
+)
 from fanfold.testing.comparison import Seen
 from fanfold.testing.interpreter import Ordinals
-from fanfold.testing.twin import report
 
 HANG_S: Final = 60.0
 """A guard only: a backend that tells nothing for so long, while it holds work, hangs."""
@@ -105,15 +113,20 @@ class _Run:
             self._carry_out(self._core.dispatch(self._time_s))
             if self._core.finished or self.observed.stopped is not None:
                 break
-            events = self._backend.poll(HANG_S)
-            assert events, f"nothing happened for {HANG_S} s in an unfinished run"
-            self._take_in(events)
+            self._take_in(self._wait())
             self._admit()
         while self.observed.stopped is None and (events := self._backend.poll(0)):
             self._take_in(events)  # late news, such as the end of a batch, lets blocks go
         self.observed.statistics = self._core.statistics(self._time_s)
 
-    def _take_in(self, events: Sequence[Event | RecordsWritten | WriteFailed]) -> None:
+    def _wait(self) -> Sequence[Event | BackendEvent]:
+        """The next events; a poll may come back without any."""
+        limit_s = time.monotonic() + HANG_S
+        while not (events := self._backend.poll(HANG_S)):
+            assert time.monotonic() < limit_s, f"nothing for {HANG_S} s in an unfinished run"
+        return events
+
+    def _take_in(self, events: Sequence[Event | BackendEvent]) -> None:
         for event in events:
             self._time_s = max(self._time_s, event.time_s)
             assert not isinstance(event, (RecordsWritten, WriteFailed)), "there is no writer"
@@ -125,9 +138,7 @@ class _Run:
             keys = self._keys[self._admitted : self._admitted + room]
             self._admitted += len(rows)
             streams = tuple(
-                report(
-                    self._plan, source.stream, [row[position] for row in rows], self._backend.put
-                )
+                self._source_rows(source.stream, [row[position] for row in rows])
                 for position, source in enumerate(self._plan.sources)
             )
             self._carry_out(
@@ -135,6 +146,11 @@ class _Run:
             )
         if self._admitted == len(self._roots):
             self._carry_out(self._core.handle(SourceExhausted(time_s=self._time_s)))
+
+    def _source_rows(self, stream: Stream, values: list[Any]) -> StreamRows:
+        controls, missing = facts(self._plan, stream, values)
+        stored = self._backend.put(values) if stream.stored else None
+        return StreamRows(stream.port, stored, controls, missing)
 
     def _carry_out(self, commands: Sequence[Command]) -> None:
         for command in commands:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 from fanfold.backends.base import RecordsWritten, RecordWriter, WorkerSpec, WriteFailed
 from fanfold.columns import Column, Ref, assemble, get_field
+from fanfold.failures import Failure
 from fanfold.plan import CallNode, CallStreams, Expansion, Path, Plan, Stream
 from fanfold.protocol import (
     BatchFinished,
@@ -30,6 +30,7 @@ from fanfold.protocol import (
     StreamRows,
     TasksFinished,
     WorkerDied,
+    WorkerFailed,
     WorkerStarted,
 )
 from fanfold.testing.usercode import Made, Stages, is_bool
@@ -48,6 +49,7 @@ class Twin:
         self._deaths_left = deaths
         self._blocks: dict[Ref, list[Any]] = {}
         self._next_ref = 0
+        self._stage_of: dict[int, int] = {}
         self._batches: dict[int, deque[RunBatch]] = {}
         self._told: dict[int, deque[Event]] = {}
         """By worker: what happened there and was not told yet."""
@@ -61,13 +63,14 @@ class Twin:
         self._stages = Stages(plan)
         for spec in workers:
             self._batches[spec.worker] = deque()
-            self._told[spec.worker] = deque([WorkerStarted(spec.worker)])
+            self._stage_of[spec.worker] = spec.stage
+            self._told[spec.worker] = deque([self._constructed(spec.worker)])
 
     def submit(self, worker: int, batch: RunBatch) -> None:
         self._batches[worker].append(batch)
 
     def restart(self, worker: int) -> None:
-        self._told[worker].append(WorkerStarted(worker))
+        self._told[worker].append(self._constructed(worker))
 
     def write(self, results: Sequence[RootResult]) -> None:
         raise AssertionError("nothing is written in memory")
@@ -94,7 +97,7 @@ class Twin:
             if not self._told[worker]:
                 self._work(worker)
             self._time_s += 0.001
-            events.append(replace(self._told[worker].popleft(), time_s=self._time_s))
+            events.append(self._told[worker].popleft()._replace(time_s=self._time_s))
         return events
 
     def worker_log_tail(self, worker: int, limit_bytes: int = 4_096) -> str:
@@ -111,16 +114,31 @@ class Twin:
 
     # -------------------------------------------------------------------------------------- working
 
+    def _constructed(self, worker: int) -> Event:
+        try:
+            self._stages.construct(self._stage_of[worker])
+        except Exception as error:
+            return WorkerFailed(worker, Failure.from_exception(error))
+        return WorkerStarted(worker)
+
     def _work(self, worker: int) -> None:
         """Run the worker's next batch and note what it will tell."""
         batch = self._batches[worker].popleft()
         events = self._run(batch)
         if self._deaths_left and self._random.random() < 0.2:
             self._deaths_left -= 1
-            events = events[: self._random.randrange(len(events))]
+            told = self._random.randrange(len(events))
+            self._forget(events[told:])
+            events = events[:told]
             events.append(WorkerDied(worker, "the seed said so", running=batch.batch))
             self._batches[worker].clear()
         self._told[worker].extend(events)
+
+    def _forget(self, events: Sequence[Event]) -> None:
+        """Nobody will be told of these: what they carry goes with the worker."""
+        for event in events:
+            if isinstance(event, (ChildrenReleased, TasksFinished)):
+                self.release(s.rows.ref for s in event.streams if s.rows is not None)
 
     def _run(self, batch: RunBatch) -> list[Event]:
         call = self._plan.nodes[batch.call]

@@ -8,7 +8,7 @@ no code with the workers: it is the second opinion on them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from fanfold.columns import get_field
@@ -56,7 +56,7 @@ class Stages:
             failure = Failure(kind="contract", message=str(error))
             return Made(failure=failure, released=released)
         except Exception as error:
-            failure = replace(Failure.from_exception(error), traceback="")
+            failure = Failure.from_exception(error)
             return Made(failure=failure, released=released)
         return Made(outputs, released=released)
 
@@ -74,14 +74,19 @@ class Stages:
                 positional.append(given)
             else:
                 named[port.keyword] = given
-        result = self._entry(call.stage)(*positional, **named, **call.static)
+        result = self.construct(call.stage)(*positional, **named, **call.static)
         if not batched:
             return result
         if not is_sequence(result) or len(result) != 1:
             raise ContractBroken("a batched stage returns one element per item")
         return result[0]
 
-    def _entry(self, index: int) -> Callable[..., Any]:
+    def construct(self, index: int) -> Callable[..., Any]:
+        """A stage's entry point; a class is constructed once.
+
+        Raises:
+            Exception: Whatever the constructor raises.
+        """
         if index not in self._entries:
             stage = self._plan.stages[index]
             made = stage.target(*stage.args, **stage.kwargs) if stage.is_class else stage.target

@@ -48,4 +48,5 @@ def test_an_unknown_benchmark_is_refused(capsys):
 
 def test_without_a_name_they_are_listed(capsys):
     assert main([]) == 0
-    assert all(name in capsys.readouterr().out for name in available())
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in available())

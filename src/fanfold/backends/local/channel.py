@@ -55,13 +55,16 @@ class DriverChannel:
         self._frames = _Frames()
         self._outbox: deque[memoryview] = deque()
 
-    def send(self, message: Any) -> None:
-        """Send a message, or queue what the socket does not take now."""
+    def post(self, message: Any) -> None:
+        """Queue a message for the next :meth:`flush`."""
         self._outbox.append(memoryview(_frame(message)))
-        self.flush()
 
     def flush(self) -> None:
-        """Send as much of the queue as the socket takes."""
+        """Send as much of the queue as the socket takes; what was posted together goes together."""
+        if len(self._outbox) > 1:
+            joined = memoryview(b"".join(self._outbox))
+            self._outbox.clear()
+            self._outbox.append(joined)
         while self._outbox and not self.closed:
             head = self._outbox[0]
             try:

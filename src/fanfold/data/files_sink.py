@@ -1,0 +1,182 @@
+"""``write_files``: a folder with one file (or one folder of files) per root.
+
+Owns where each root's file lies and how it gets there: written in full under a temporary name next to the
+rest, then renamed, so that a name stands for a whole file at any moment. Writing a key again replaces its
+file; a rerun overwrites key by key.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from fanfold.data.names import path_of_key, safe_name
+from fanfold.data.sinks import Commit, RootRecords, Sink, local_folder, make_folder
+from fanfold.errors import SinkError, UsageError
+
+FOLDER_ENDING: Final = ".files"
+"""Tells a root's folder from the folders that its key's slashes make."""
+
+
+def write_files(path: str | os.PathLike[str], suffix: str = ".txt") -> Sink:
+    """A sink that writes each root's value as a file of its own, named from the key.
+
+    ``str`` is written as UTF-8, ``bytes`` as they are. A dict of names to ``str`` or ``bytes`` becomes a
+    folder ``KEY.files`` with these files; so does an output of a child level, whose files are named by
+    ordinals (``00003.txt``). The slashes of a key become folders; what a file name cannot hold
+    is percent-encoded.
+
+    Args:
+        path: The folder.
+        suffix: Ending of the files' names; it is added to the key: ``a.pdf`` → ``a.pdf.txt``.
+
+    Raises:
+        UsageError: The path is a URL, or the suffix is no ending of a name.
+
+    Example:
+        >>> write_files("out/markdown", suffix=".md")
+        write_files('out/markdown', suffix='.md')
+    """
+    local_folder(os.fspath(path), "write_files()")
+    if not suffix.startswith(".") or "/" in suffix or suffix == FOLDER_ENDING:
+        raise UsageError(
+            "FF329",
+            f"write_files() cannot use the suffix {suffix!r}.",
+            'Give an ending with its dot, such as ".md".',
+        )
+    return _Files(Path(path).absolute(), os.fspath(path), suffix)
+
+
+class _Files(Sink):
+    def __init__(self, folder: Path, target: str, suffix: str) -> None:
+        self._folder = folder
+        self._target = target
+        self._suffix = suffix
+        self._temporary = folder / ".fanfold-writing"
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    @property
+    def target(self) -> str:
+        return f"{self._target.rstrip('/')}/*{self._suffix}"
+
+    def __repr__(self) -> str:
+        return f"write_files({self._target!r}, suffix={self._suffix!r})"
+
+    def check(self) -> None:
+        make_folder(self._folder)
+
+    def open(self) -> None:
+        try:
+            self._clean()  # a run that was killed may have left something
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._failed(str(self._folder), error) from error
+
+    def prepare(self, records: RootRecords) -> Commit:
+        key = records.key
+        if not records.levels and isinstance(value := records.items[0].value, (str, bytes)):
+            data = self._bytes(value, key)
+            return lambda: self._put_file(key, data)
+        files = self._files(records)
+        return lambda: self._put_folder(key, files)
+
+    def forget(self, key: str) -> None:
+        file, folder = self._paths(key)
+        try:
+            file.unlink(missing_ok=True)
+            if folder.is_dir():
+                shutil.rmtree(folder)
+        except OSError as error:
+            raise self._failed(str(file), error) from error
+
+    def close(self) -> None:
+        try:
+            self._clean()
+        except OSError as error:
+            raise self._failed(str(self._temporary), error) from error
+
+    # ------------------------------------------------------------------------------ contents
+
+    def _files(self, records: RootRecords) -> dict[str, bytes]:
+        """The files of a root's folder by name."""
+        files: dict[str, bytes] = {}
+        for item in records.items:
+            prefix = "-".join(f"{ordinal:05d}" for ordinal in item.ordinals)
+            if isinstance(item.value, Mapping):
+                for name, content in item.value.items():
+                    inner = safe_name(str(name))
+                    data = self._bytes(content, records.key, f"[{name!r}]")
+                    files[f"{prefix}-{inner}" if prefix else inner] = data
+            else:
+                files[prefix + self._suffix] = self._bytes(item.value, records.key)
+        return files
+
+    def _bytes(self, value: Any, key: str, where: str = "") -> bytes:
+        if isinstance(value, str):
+            # A lone surrogate (from a broken text layer, say) has no UTF-8; it must not stop a run.
+            return value.encode(errors="replace")
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return bytes(value)
+        raise SinkError(
+            "FF330",
+            f"the output{where} of {key!r} for {self.target} is of type {type(value).__name__}; a file "
+            "holds str or bytes.",
+            "Let a stage turn it into one of them, or use write_jsonl.",
+        )
+
+    # ------------------------------------------------------------------------------ the disk
+
+    def _paths(self, key: str) -> tuple[Path, Path]:
+        """Where a key's file and its folder lie, of which there is at most one."""
+        return (
+            self._folder / path_of_key(key, self._suffix, FOLDER_ENDING),
+            self._folder / path_of_key(key, FOLDER_ENDING, self._suffix),
+        )
+
+    def _put_file(self, key: str, data: bytes) -> None:
+        file, folder = self._paths(key)
+        try:
+            self._temporary.mkdir(exist_ok=True)
+            written = self._temporary / "file"
+            written.write_bytes(data)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(written, file)
+            if folder.is_dir():
+                shutil.rmtree(folder)
+        except OSError as error:
+            raise self._failed(str(file), error) from error
+
+    def _put_folder(self, key: str, files: Mapping[str, bytes]) -> None:
+        file, folder = self._paths(key)
+        try:
+            self._clean()
+            written = self._temporary / "folder"
+            written.mkdir(parents=True)
+            for name, data in files.items():
+                (written / name).write_bytes(data)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            if folder.is_dir():  # a folder that is not empty cannot be replaced in one step
+                os.replace(folder, self._temporary / "replaced")
+            os.replace(written, folder)
+            file.unlink(missing_ok=True)
+            self._clean()
+        except OSError as error:
+            raise self._failed(str(folder), error) from error
+
+    def _clean(self) -> None:
+        if self._temporary.is_dir():
+            shutil.rmtree(self._temporary)
+
+    def _failed(self, path: str, error: OSError) -> SinkError:
+        return SinkError(
+            "FF328",
+            f"{path} cannot be written: {error}.",
+            "Records committed before stay valid; make room and run again.",
+        )
+

@@ -1,0 +1,130 @@
+"""Values as JSON: what a stage may return for a record that is written as a line of JSON.
+
+Owns the rules, which are documented in :func:`encode`. Strict JSON comes out: one line, UTF-8, no ``NaN``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import enum
+import json
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from fanfold.data.files import File
+from fanfold.failures import Failure
+
+
+class NotJson(ValueError):
+    """A value that JSON has no form for; the message says which one, where in the record."""
+
+
+def encode(record: Mapping[str, Any]) -> bytes:
+    """One line of JSON, with its line end.
+
+    Beside what JSON knows, these values have a form: mappings and dataclasses (objects), tuples and named
+    tuples (lists), arrays and scalars of numpy and whatever else has ``tolist()``, enumerations (their
+    value), dates and times (ISO 8601), paths and files (their path), a ``Failure`` in a member's place
+    (``{"failure": {…}}`` without attempts, worker and traceback, so that records are the same in every
+    run), and floats that are not finite (``null``, since JSON has none).
+
+    Raises:
+        NotJson: Something else, such as bytes or a set.
+
+    Example:
+        >>> encode({"key": "a", "score": float("nan"), "size": (1, 2)})
+        b'{"key": "a", "score": null, "size": [1, 2]}\\n'
+    """
+    try:
+        text = _fast(record)
+    except (TypeError, ValueError, RecursionError):
+        # Something unusual is in it. Walk through it: that repairs it, or tells what and where it is.
+        try:
+            text = _fast(_plain(record, "record"))
+        except RecursionError:
+            raise NotJson("record contains itself, or is nested too deeply") from None
+    try:
+        return text.encode() + b"\n"
+    except UnicodeEncodeError:  # half a surrogate pair, as in file names that are not UTF-8
+        return json.dumps(_plain(record, "record"), allow_nan=False).encode() + b"\n"
+
+
+def _default(value: Any) -> Any:
+    return _converted(value, "record")
+
+
+_fast = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_default).encode
+
+
+def _plain(value: Any, where: str) -> Any:
+    """``value`` rebuilt of what JSON knows."""
+    if isinstance(value, str) or value is None or isinstance(value, (bool, int)):
+        return value.value if isinstance(value, enum.Enum) else value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {
+            _name(name, where): _plain(inner, f"{where}[{name!r}]") for name, inner in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner, f"{where}[{i}]") for i, inner in enumerate(value)]
+    return _plain(_converted(value, where), where)
+
+
+def _name(name: Any, where: str) -> str:
+    if isinstance(name, enum.Enum):
+        name = name.value
+    if isinstance(name, str):
+        return name
+    if isinstance(name, bool) or name is None:
+        return {True: "true", False: "false", None: "null"}[name]
+    if hasattr(name, "__index__"):
+        return str(name.__index__())
+    raise NotJson(
+        f"{where} has the field name {name!r} ({type(name).__name__}); JSON's are strings"
+    )
+
+
+def _converted(value: Any, where: str) -> Any:
+    """One step towards JSON; what comes out may need further ones."""
+    if isinstance(value, Failure):
+        return {"failure": failure_fields(value)}
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, File):
+        return value.path
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if not isinstance(value, (bytes, bytearray, memoryview)) and callable(
+        to_list := getattr(value, "tolist", None)
+    ):
+        return to_list()
+    raise NotJson(f"{where} is {_described(value)}, which JSON has no form for")
+
+
+def failure_fields(failure: Failure) -> dict[str, Any]:
+    """What a record tells of a failure: nothing that differs from run to run."""
+    return {
+        "kind": failure.kind,
+        "code": failure.code,
+        "message": failure.message,
+        "exception": failure.exception,
+        "call": failure.call,
+        "ordinals": dict(zip(failure.levels[1:], failure.ordinals[1:], strict=True)),
+    }
+
+
+def _described(value: Any) -> str:
+    kind = type(value)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    article = "an" if name[0] in "aeiou" else "a"
+    return f"{name}" if name == "bytes" else f"{article} {name}"

@@ -1,0 +1,179 @@
+"""Admission: items of a source become roots of the run, in blocks.
+
+Owns keys (which may occur only once), the binding of values to the pipeline's parameters and what is reported
+of them. Pulls no more than it is asked for, and hands over what it has when pulling takes long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Literal
+
+from fanfold.backends.base import Backend
+from fanfold.data.binding import binder
+from fanfold.data.files import File
+from fanfold.data.sources import Source
+from fanfold.errors import FanfoldError, SourceError, UsageError
+from fanfold.extract import facts
+from fanfold.plan import Plan
+from fanfold.protocol import RootsAdmitted, StreamRows
+
+CHUNK_ROOTS: Final = 1024
+PULL_S: Final = 0.005
+"""So long a slow source may keep the loop from its workers before what it gave so far is admitted."""
+
+Duplicates = Literal["error", "first"]
+
+
+class Admission:
+    """The source's side of a run.
+
+    Args:
+        plan: The pipeline.
+        source: Read once, lazily.
+        backend: Stores the values.
+        clock: Seconds, for bounding how long a pull takes.
+        duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item with it counts.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        source: Source[Any],
+        backend: Backend,
+        clock: Callable[[], float],
+        duplicates: Duplicates = "error",
+    ) -> None:
+        if duplicates not in ("error", "first"):
+            raise UsageError(
+                "FF313", f"duplicates={duplicates!r} is unknown.", 'Use "error" or "first".'
+            )
+        self._plan = plan
+        self._source = source
+        self._backend = backend
+        self._clock = clock
+        self._bind = binder(plan.sources) if len(plan.sources) > 1 else None
+        self._first_only = duplicates == "first"
+        self._seen: set[str] | None = None if source.unique_keys else set()
+        self._items: Iterator[tuple[str, Any]] | None = None
+        self._error: FanfoldError | None = None
+        self._copies: dict[int, list[File]] = {}
+        self.admitted = 0
+        self.skipped = 0
+        """Items left out because their key had come before."""
+        self.exhausted = False
+
+    def pull(self, room: int) -> RootsAdmitted | None:
+        """Admit up to ``room`` roots; None if there is none (any more).
+
+        Raises:
+            SourceError: The source raised, a key came twice, or an item is not what it must be. What the
+                source gave before was admitted by the calls before.
+        """
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        keys: list[str] = []
+        values: list[Any] = []
+        try:
+            self._collect(min(room, CHUNK_ROOTS), keys, values)
+        except Exception as error:
+            told = self._told(error, self.admitted + self.skipped + len(keys))
+            if not keys:
+                raise told from told.__cause__
+            self._error = told  # the next call raises it, after these are admitted
+        if not keys:
+            return None
+        event = self._event(keys, values)
+        self.admitted += len(keys)
+        return event
+
+    def committed(self, roots: Sequence[int]) -> None:
+        """These roots are done with: local copies of remote files may go."""
+        if self._copies:
+            for root in roots:
+                for file in self._copies.pop(root, ()):
+                    file.drop_local_copy()
+
+    def _collect(self, limit: int, keys: list[str], values: list[Any]) -> None:
+        if self._items is None:
+            self._items = iter(self._source)
+        items, seen, bind = self._items, self._seen, self._bind
+        clock = self._clock
+        deadline_s = clock() + PULL_S
+        while len(keys) < limit:
+            pair = next(items, None)
+            if pair is None:
+                self.exhausted = True
+                return
+            key, value = pair
+            if seen is not None:
+                if key in seen:
+                    self._seen_before(key)
+                    continue
+                seen.add(key)
+            values.append(value if bind is None else bind(key, value))
+            keys.append(key)
+            if clock() > deadline_s:
+                return
+
+    def _seen_before(self, key: str) -> None:
+        if not self._first_only:
+            raise SourceError(
+                "FF314",
+                f"{self._source!r} gives the key {key!r} twice; a key names one root.",
+                'Take keys from another field (key=…), or keep the first with duplicates="first".',
+            )
+        self.skipped += 1
+
+    def _event(self, keys: list[str], values: list[Any]) -> RootsAdmitted:
+        streams: list[StreamRows] = []
+        for position, parameter in enumerate(self._plan.sources):
+            stream = parameter.stream
+            rows = values if self._bind is None else [value[position] for value in values]
+            self._note_copies(rows)
+            controls, missing = facts(self._plan, stream, rows)
+            stored = self._stored(keys, rows) if stream.stored else None
+            streams.append(StreamRows(stream.port, stored, controls, missing))
+        return RootsAdmitted(tuple(keys), tuple(streams), self._clock())
+
+    def _stored(self, keys: list[str], rows: list[Any]) -> Any:
+        try:
+            return self._backend.put(rows)
+        except FanfoldError:
+            raise
+        except Exception as error:
+            # One of them cannot be stored. Name it: try each, now that the run stops anyway.
+            key, cause = self._culprit(keys, rows, error)
+            raise SourceError(
+                "FF315",
+                f"the item with key {key!r} of {self._source!r} cannot be sent to a worker: {cause}.",
+                "Give the source plain data (paths, text, arrays), and open or build the rest in a stage.",
+            ) from error
+
+    def _culprit(
+        self, keys: list[str], rows: list[Any], error: Exception
+    ) -> tuple[str, BaseException]:
+        for key, row in zip(keys, rows, strict=True):
+            try:
+                self._backend.put([row])
+            except Exception as own:
+                return key, own
+        return keys[0], error
+
+    def _note_copies(self, rows: Sequence[Any]) -> None:
+        for root, value in enumerate(rows, self.admitted):
+            if type(value) is File and not value.is_local:
+                self._copies.setdefault(root, []).append(value)
+
+    def _told(self, error: Exception, items: int) -> FanfoldError:
+        """The error to stop the run with."""
+        if isinstance(error, FanfoldError):
+            return error
+        told = SourceError(
+            "FF316",
+            f"{self._source!r} raised {type(error).__name__} after {items} items: {error}.",
+            "What was finished before is written; mend the source and run again.",
+        )
+        told.__cause__ = error
+        return told

@@ -1,0 +1,313 @@
+"""The loop: the only one, and the only place of a run that reads the clock.
+
+Owns the order in which a run's parts get their turn. It decides nothing: which work goes where is the core's
+decision, how it gets there the backend's, what is admitted and delivered that of the source's and the sink's
+side. One turn of it is :meth:`Loop.step`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from fanfold.backends.base import Backend, BackendEvent, RecordsWritten, WorkerSpec, WriteFailed, WriterClosed
+from fanfold.driver.admission import Admission
+from fanfold.driver.delivery import Delivery
+from fanfold.driver.interrupts import Interrupts
+from fanfold.engine.commands import (
+    Command,
+    FinishRoots,
+    ReleaseBlocks,
+    RestartWorker,
+    StartBatch,
+    StopRun,
+)
+from fanfold.engine.statistics import Statistics
+from fanfold.errors import InternalError, RunStopped, SetupError, SinkError
+from fanfold.failures import Failure
+from fanfold.observe.progress import Progress
+from fanfold.protocol import (
+    DriverEvent,
+    Event,
+    RootResult,
+    RootsCommitted,
+    SourceExhausted,
+    WorkerDied,
+    WorkerFailed,
+    WorkerStarted,
+)
+
+_CODE: Final = re.compile(r"FF\d{3}")
+
+WAIT_S: Final = 0.2
+"""A signal that arrives while the loop waits for workers is noticed within this time."""
+DEATHS_AT_START: Final = 3
+"""A worker that dies so often in a row before it is ready will not come up."""
+FLUSH_S: Final = 10.0
+"""How long a run that stops early waits for records that are being written."""
+
+
+class CoreLike(Protocol):
+    """Engine and dispatch, as the loop uses them (:class:`fanfold.dispatch.core.Core`)."""
+
+    def handle(self, event: Event | DriverEvent) -> list[Command]: ...
+    def dispatch(self, time_s: float) -> list[Command]: ...
+    def room(self) -> int: ...
+    @property
+    def finished(self) -> bool: ...
+    def statistics(self, time_s: float) -> Statistics: ...
+
+
+class Loop:
+    """One run in motion.
+
+    Args:
+        core: Decides.
+        backend: Started already; carries out.
+        workers: What the backend was started with.
+        admission: Gives roots.
+        delivery: Takes roots that ended.
+        clock: Monotonic seconds.
+        on_failures: Told of failures once each, as their root ends.
+        progress: Shown when it is due.
+        interrupts: Asked between turns whether the run should stop.
+        inline: The backend runs users' code in this thread, in ``poll``.
+    """
+
+    def __init__(
+        self,
+        core: CoreLike,
+        backend: Backend,
+        workers: Sequence[WorkerSpec],
+        admission: Admission,
+        delivery: Delivery,
+        *,
+        clock: Callable[[], float],
+        on_failures: Callable[[Sequence[Failure]], None],
+        progress: Progress,
+        interrupts: Interrupts,
+        inline: bool = False,
+    ) -> None:
+        self._core = core
+        self._backend = backend
+        self._workers = {spec.worker: spec for spec in workers}
+        self._admission = admission
+        self._delivery = delivery
+        self._clock = clock
+        self._on_failures = on_failures
+        self._progress = progress
+        self._interrupts = interrupts
+        self._inline = inline
+        self._deaths = dict.fromkeys(self._workers, 0)
+        self._committed: list[int] = []
+        self._moved = True
+        self.first_worker_s: float | None = None
+        self.first_root_s: float | None = None
+
+    @property
+    def finished(self) -> bool:
+        """The source is exhausted and every root is committed."""
+        return self._core.finished
+
+    def run(self) -> None:
+        """Take turns until the run is finished.
+
+        Raises:
+            FanfoldError: The run cannot go on.
+            KeyboardInterrupt: It was asked to stop.
+        """
+        while not self._core.finished:
+            self.step()
+
+    def step(self) -> None:
+        """One turn: admit, dispatch, wait for what workers report, deliver.
+
+        Raises:
+            FanfoldError: The run cannot go on.
+            KeyboardInterrupt: It was asked to stop.
+        """
+        self._interrupts.check()
+        self._moved = False
+        more = self._admit()
+        self._dispatch()
+        if self._core.finished:
+            return
+        # Wait only if nothing can be done without news.
+        events = self._poll(0.0 if more or self._committed else self._patience_s())
+        for event in events:
+            self._moved = True
+            match event:
+                case RecordsWritten():
+                    self._committed += self._delivery.written(event.roots)
+                case WriteFailed():
+                    raise self._cannot_write(event)
+                case WriterClosed():
+                    raise InternalError("FF911", "the sinks were closed before the run's end.")
+                case _:
+                    self._note(event)
+                    self._carry_out(self._core.handle(event))
+        self._commit()
+        self._dispatch()
+        if self._inline and not (self._moved or more):
+            raise InternalError(
+                "FF910", "the run stands still: nothing runs, nothing can be admitted, not finished."
+            )
+        now_s = self._clock()
+        if now_s >= self._progress.due_s:
+            self._progress.show(self._core.statistics(now_s), now_s)
+
+    def commit(self, roots: Sequence[int]) -> None:
+        """These roots were handed out; their values may go."""
+        self._committed += roots
+        self._commit()
+
+    def flush(self) -> None:
+        """The run stops early: have what ended already written, in whatever order, and wait for it.
+
+        Raises:
+            SinkError: It cannot be written.
+        """
+        deadline_s = self._clock() + FLUSH_S
+        left = self._delivery.stop()
+        while left > 0 and (wait_s := deadline_s - self._clock()) > 0:
+            for event in self._backend.poll(wait_s):
+                match event:
+                    case RecordsWritten():
+                        self._delivery.written(event.roots)
+                        left -= len(event.roots)
+                    case WriteFailed():
+                        raise self._cannot_write(event)
+
+    def close_writer(self) -> None:
+        """Have the sinks closed, and wait until they are.
+
+        Raises:
+            SinkError: They cannot be.
+        """
+        self._backend.close_writer()
+        while True:
+            for event in self._backend.poll(WAIT_S):
+                match event:
+                    case WriterClosed():
+                        return
+                    case WriteFailed():
+                        raise self._cannot_write(event)
+
+    # ------------------------------------------------------------------------------ the turns
+
+    def _admit(self) -> bool:
+        """Admit what there is room for; whether more could be admitted at once."""
+        if self._admission.exhausted:
+            return False
+        room = self._core.room()
+        if room <= 0:
+            return False
+        self._interrupts.immediate = True  # the source is the user's: it may wait for ever
+        try:
+            event = self._admission.pull(room)
+        finally:
+            self._interrupts.immediate = False
+        if event is not None:
+            self._moved = True
+            self._carry_out(self._core.handle(event))
+        if self._admission.exhausted:
+            self._moved = True
+            self._carry_out(self._core.handle(SourceExhausted(self._clock())))
+            return False
+        return True
+
+    def _dispatch(self) -> None:
+        self._carry_out(self._core.dispatch(self._clock()))
+        self._commit()
+
+    def _poll(self, timeout_s: float) -> Sequence[Event | BackendEvent]:
+        if not self._inline:
+            return self._backend.poll(timeout_s)
+        self._interrupts.immediate = True
+        try:
+            return self._backend.poll(timeout_s)
+        finally:
+            self._interrupts.immediate = False
+
+    def _patience_s(self) -> float:
+        return max(0.0, min(WAIT_S, self._progress.due_s - self._clock()))
+
+    def _commit(self) -> None:
+        while self._committed:
+            roots, self._committed = tuple(self._committed), []
+            self._moved = True
+            self._admission.committed(roots)
+            self._carry_out(self._core.handle(RootsCommitted(roots, self._clock())))
+
+    def _carry_out(self, commands: Sequence[Command]) -> None:
+        for command in commands:
+            match command:
+                case StartBatch():
+                    self._moved = True
+                    self._backend.submit(command.worker, command.batch)
+                case ReleaseBlocks():
+                    self._backend.release(command.refs)
+                case FinishRoots():
+                    self._finish(command.results)
+                case RestartWorker():
+                    self._moved = True
+                    self._backend.restart(command.worker)
+                case StopRun():
+                    raise RunStopped("FF421", f"the run was stopped: {command.failure.message}.")
+
+    def _finish(self, results: Sequence[RootResult]) -> None:
+        if self.first_root_s is None:
+            self.first_root_s = self._clock()
+        failures = [failure for result in results for failure in result.failures]
+        if failures:
+            self._on_failures(failures)
+        self._committed += self._delivery.finish(results)
+
+    # ------------------------------------------------------------------------------ workers
+
+    def _note(self, event: Event) -> None:
+        """What the loop itself must know of a worker."""
+        match event:
+            case WorkerStarted():
+                self._deaths[event.worker] = 0
+                if self.first_worker_s is None:
+                    self.first_worker_s = self._clock()
+            case WorkerFailed():
+                raise self._cannot_start(event.worker, event.failure)
+            case WorkerDied() if event.running is None:
+                self._deaths[event.worker] += 1
+                if self._deaths[event.worker] >= DEATHS_AT_START:
+                    name = self._workers[event.worker].name
+                    raise SetupError(
+                        "FF422",
+                        f"worker {name} died {DEATHS_AT_START} times in a row without running anything: "
+                        f"{event.reason}.{self._log(event.worker)}",
+                        "Try the stage on its own: construct it in a script and see what happens.",
+                    )
+
+    def _cannot_start(self, worker: int, failure: Failure) -> SetupError:
+        spec = self._workers[worker]
+        stage = spec.name.rpartition("[")[0]
+        trace = f"\n{failure.traceback.rstrip()}" if failure.traceback else ""
+        return SetupError(
+            "FF423",
+            f"stage {stage!r} cannot be started (worker {spec.name}): {failure.message}."
+            f"{trace}{self._log(worker)}",
+            "Its constructor runs once per worker; mend it, or what it needs on this machine.",
+        )
+
+    def _log(self, worker: int) -> str:
+        tail = self._backend.worker_log_tail(worker).rstrip()
+        return f"\nIts last output:\n{tail}\n" if tail else ""
+
+    def _cannot_write(self, event: WriteFailed) -> SinkError:
+        code, _, message = event.message.partition(" ")
+        if _CODE.fullmatch(code):  # one of Fanfold's own, raised where the records are written
+            return SinkError(code, message)
+        trace = f"\n{event.traceback.rstrip()}\n" if event.traceback else ""
+        return SinkError(
+            "FF331",
+            f"a record could not be written: {event.message}.{trace}",
+            "Records committed before stay.",
+        )

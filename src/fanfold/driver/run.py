@@ -1,0 +1,374 @@
+"""Running a plan: ``run``, ``stream``, ``call`` and ``check``, which the public ``Pipeline`` calls.
+
+Owns the beginning and the end of a run: its parts are put together, and whatever happens, the backend is
+closed, what had ended is written, and the report is there. What happens in between is the loop's.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fanfold.backends.base import Backend, output_values
+from fanfold.backends.inline import InlineBackend
+from fanfold.data.sinks import SinkWriter, bind_sinks
+from fanfold.data.sources import Source, from_items
+from fanfold.dispatch.core import Core
+from fanfold.driver.admission import Admission, Duplicates
+from fanfold.driver.check import Check, Recorder, recording
+from fanfold.driver.delivery import Counted, Delivery, HandedOut, Order, Written, in_order
+from fanfold.driver.interrupts import Interrupts
+from fanfold.driver.loop import Loop
+from fanfold.driver.results import Result, shaped
+from fanfold.driver.settings import (
+    as_source,
+    make_backend,
+    make_run_dir,
+    new_run_name,
+    worker_specs,
+)
+from fanfold.errors import FanfoldError, UsageError
+from fanfold.failures import Failure, ItemFailure
+from fanfold.observe.failure_log import FailureLog
+from fanfold.observe.progress import NoProgress, choose_progress
+from fanfold.observe.report import FailureCounts, Report, Stopped, counted
+from fanfold.outcomes import Status
+from fanfold.plan import GatherNode, MergeNode, Plan
+
+__all__ = ["Check", "Interrupted", "Report", "Result", "call", "check", "run", "stream"]
+
+
+class Interrupted(KeyboardInterrupt):
+    """A run was stopped by Ctrl-C or SIGTERM, in an orderly way: nothing is left behind.
+
+    Args:
+        message: What came.
+        report: What the run had done by then; open roots are *unfinished* in it.
+    """
+
+    def __init__(self, message: str, report: Report) -> None:
+        super().__init__(message, report)
+        self.report = report
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def run(
+    plan: Plan,
+    source: Any,
+    sink: Any = None,
+    *,
+    backend: str | Backend = "local",
+    run_dir: str | os.PathLike[str] | None = None,
+    order: Order = "source",
+    limit: int | None = None,
+    progress: bool | None = None,
+    duplicates: Duplicates = "error",
+    resume: object = None,
+) -> Report:
+    """Run the whole job: every item of a source, records into sinks.
+
+    Args:
+        plan: The compiled pipeline.
+        source: A source, or an iterable of items.
+        sink: One sink, or a dict or tuple of them as the pipeline returns its outputs; None: nothing is
+            written.
+        backend: ``"local"``, ``"inline"``, or a backend object.
+        run_dir: Where ``report.json`` and ``failures.jsonl`` go; by default ``OUT/.fanfold/RUN``, and
+            nowhere if there is no sink.
+        order: Records in the order of the ``"source"``, or as they are ``"completed"``.
+        limit: Take only so many items.
+        progress: False: show none. Otherwise standard error shows it, live on a terminal.
+        duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
+        resume: Not yet: refused.
+
+    Raises:
+        UsageError: The arguments do not fit together.
+        SetupError: A worker or the backend cannot be started.
+        SourceError: The source cannot go on. What had ended before is written.
+        SinkError: Records cannot be written.
+        Interrupted: Ctrl-C or SIGTERM.
+    """
+    if resume is not None:
+        raise UsageError(
+            "FF425",
+            "runs cannot be resumed yet.",
+            "Run again: records are replaced by key, so that none is doubled.",
+        )
+    items = as_source(source)
+    writer = bind_sinks(plan, sink)
+    in_order(order)
+    make_backend(backend)  # a wrong name is told before anything is made on disk
+    if writer is not None:
+        for one in writer.sinks:
+            one.check()
+    run_name = new_run_name(datetime.datetime.now(datetime.UTC))
+    folder = make_run_dir(run_dir, writer, run_name)
+    where, name = make_backend(backend, None if folder is None else folder / "logs")
+    taken = items if limit is None else items.take(limit)
+    job = _Job(plan, taken, where, name, writer, run_name, folder)
+    delivery = Counted() if writer is None else Written(where, order)
+    return job.run(delivery, progress=progress, duplicates=duplicates)
+
+
+def stream(
+    plan: Plan,
+    items: Any,
+    *,
+    backend: str | Backend = "local",
+    order: Order = "source",
+    duplicates: Duplicates = "error",
+) -> Iterator[Result]:
+    """Results as roots end; lazy at both ends. Closing the iterator stops the run.
+
+    The run moves only while a result is asked for, and admits only as many items as it has room for.
+
+    Args:
+        plan: The compiled pipeline.
+        items: A source, or an iterable of items, which may be endless.
+        backend: ``"local"``, ``"inline"``, or a backend object.
+        order: Results in the order of the ``"source"``, or as they are ``"completed"``.
+        duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
+
+    Raises:
+        UsageError: The arguments do not fit together.
+        FanfoldError: While iterating: as :func:`run`.
+    """
+    source = as_source(items)
+    delivery = HandedOut(order)
+    where, name = make_backend(backend)
+    return _Job(plan, source, where, name).stream(delivery, duplicates)
+
+
+def call(plan: Plan, values: Sequence[Any]) -> Any:
+    """Run one root here, in this thread, and return its outputs; exceptions of stages come through.
+
+    An exception that the pipeline itself provides for (``ItemFailure`` where a gather marks or drops failed
+    members, or a merge goes on to the next port) has its effect as in a run.
+
+    Args:
+        plan: The compiled pipeline.
+        values: One for each positional parameter.
+
+    Raises:
+        ItemFailure: The root failed in a stage that declared it so.
+    """
+    contain = (ItemFailure,) if _provides_for_failures(plan) else ()
+    source = from_items([values[0] if len(values) == 1 else tuple(values)])
+    job = _Job(plan, source, InlineBackend(contain=contain), "inline")
+    results = job.stream(HandedOut("source"), "error", interrupts=Interrupts())
+    (result,) = results
+    if result.status is Status.FAILED:
+        failure = result.failures[0]
+        raise ItemFailure(failure.message, code=failure.code)
+    return result.value
+
+
+def check(plan: Plan, source: Any, n: int = 3) -> Check:
+    """A dry run of the first ``n`` items, in this thread: what goes into and out of each stage.
+
+    Args:
+        plan: The compiled pipeline.
+        source: A source, or an iterable of items.
+        n: How many items.
+
+    Raises:
+        UsageError: ``n`` is not positive.
+        SourceError: The source cannot be read.
+    """
+    if n < 1:
+        raise UsageError("FF426", f"check() needs at least one item, not {n}.")
+    recorder = Recorder(plan)
+    job = _Job(recording(plan, recorder), as_source(source).take(n), InlineBackend(), "inline")
+    report = job.run(Counted(), progress=False, duplicates="first")
+    return recorder.result(report)
+
+
+def _provides_for_failures(plan: Plan) -> bool:
+    return any(
+        (isinstance(node, GatherNode) and node.failed != "fail")
+        or (isinstance(node, MergeNode) and node.failed == "next")
+        for node in plan.nodes
+    )
+
+
+class _Job:
+    """One run, from its parts to its report."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        source: Source[Any],
+        backend: Backend,
+        backend_name: str,
+        writer: SinkWriter | None = None,
+        name: str | None = None,
+        run_dir: Path | None = None,
+    ) -> None:
+        self._plan = plan
+        self._source = source
+        self._backend = backend
+        self._backend_name = backend_name
+        self._writer = writer
+        self._started = datetime.datetime.now(datetime.UTC)
+        self._start_s = time.monotonic()
+        self._counts = FailureCounts()
+        self._log: FailureLog | None = None
+        self.name = name or new_run_name(self._started)
+        self.run_dir = run_dir
+
+    def run(self, delivery: Delivery, *, progress: bool | None, duplicates: Duplicates) -> Report:
+        """To the end. However it ends, the backend is closed and the report is written."""
+        shown = choose_progress(
+            progress, sys.stderr, self._plan.levels[0].name, time.monotonic()
+        )
+        if self.run_dir is not None:
+            self._log = FailureLog(self.run_dir / "failures.jsonl")
+        with Interrupts() as interrupts:
+            core, admission, loop = self._parts(delivery, duplicates, interrupts, shown)
+            stop: FanfoldError | KeyboardInterrupt | None = None
+            try:
+                self._start()
+                try:
+                    loop.run()
+                except (FanfoldError, KeyboardInterrupt) as error:
+                    stop = error
+                    self._wind_up(loop, error)
+                else:
+                    self._close_writer(loop)
+            except (FanfoldError, KeyboardInterrupt) as error:
+                stop = stop or error
+            finally:
+                shown.close()
+                self._backend.close()
+                if self._log is not None:
+                    self._log.close()
+            report = self._report(core, loop, admission, delivery, stop)
+        if isinstance(stop, KeyboardInterrupt):
+            raise Interrupted(f"the run was interrupted by {stop}", report) from None
+        if stop is not None:
+            stop.report = report
+            raise stop
+        return report
+
+    def stream(
+        self, delivery: HandedOut, duplicates: Duplicates, interrupts: Interrupts | None = None
+    ) -> Iterator[Result]:
+        """One result after the other; the backend is closed when the iterator ends or is closed."""
+        # Between two results the program has the thread, so its signals are its own.
+        _, _, loop = self._parts(delivery, duplicates, Interrupts(), NoProgress())
+        try:
+            self._start()
+            while True:
+                while delivery.ready:
+                    result = delivery.ready.popleft()
+                    values = output_values(result, lambda cs: [self._backend.read(c) for c in cs])
+                    status = Status(result.status)
+                    done = status in (Status.DONE, Status.PARTIAL)
+                    yield Result(
+                        result.key,
+                        status,
+                        shaped(self._plan, values) if done else None,
+                        result.failures,
+                    )
+                    loop.commit((result.root,))
+                if loop.finished:
+                    return
+                loop.step()
+        finally:
+            self._backend.close()
+
+    # ------------------------------------------------------------------------------ parts
+
+    def _parts(
+        self, delivery: Delivery, duplicates: Duplicates, interrupts: Interrupts, shown: Any
+    ) -> tuple[Core, Admission, Loop]:
+        self._workers = worker_specs(self._plan)
+        core = Core(self._plan, self._workers, time.monotonic())
+        admission = Admission(
+            self._plan, self._source, self._backend, time.monotonic, duplicates
+        )
+        loop = Loop(
+            core,
+            self._backend,
+            self._workers,
+            admission,
+            delivery,
+            clock=time.monotonic,
+            on_failures=self._note_failures,
+            progress=shown,
+            interrupts=interrupts,
+            inline=isinstance(self._backend, InlineBackend),
+        )
+        return core, admission, loop
+
+    def _start(self) -> None:
+        self._backend.start(self._plan, self._workers, self._writer)
+
+    def _note_failures(self, failures: Sequence[Failure]) -> None:
+        self._counts.add(failures)
+        if self._log is not None:
+            self._log.add(failures)
+
+    # ------------------------------------------------------------------------------ the end
+
+    def _wind_up(self, loop: Loop, error: BaseException) -> None:
+        """The run stops early. What had ended is written all the same, if it can be."""
+        if self._writer is None:
+            return
+        loop.flush()
+        loop.close_writer()
+
+    def _close_writer(self, loop: Loop) -> None:
+        if self._writer is not None:
+            loop.close_writer()
+
+    def _report(
+        self,
+        core: Core,
+        loop: Loop,
+        admission: Admission,
+        delivery: Delivery,
+        stop: FanfoldError | KeyboardInterrupt | None,
+    ) -> Report:
+        now_s = time.monotonic()
+        statistics = core.statistics(now_s)
+        # What counts is what was committed: a root that ended but was not written is not done.
+        statistics.roots = dict(delivery.statuses)
+        report = Report(
+            run=self.name,
+            pipeline=self._plan.name,
+            backend=self._backend_name,
+            started=self._started.isoformat(timespec="milliseconds"),
+            ended=datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"),
+            wall_s=round(now_s - self._start_s, 6),
+            first_worker_s=self._since_start(loop.first_worker_s),
+            first_root_s=self._since_start(loop.first_root_s),
+            root_level=self._plan.levels[0].name,
+            duplicates=admission.skipped,
+            failures=self._counts.groups(),
+            stopped=_stopped(stop),
+            outputs=tuple(sink.target for sink in self._writer.sinks) if self._writer else (),
+            run_dir=None if self.run_dir is None else str(self.run_dir),
+            **counted(statistics),
+        )
+        if self.run_dir is not None:
+            report.write(self.run_dir / "report.json")
+        return report
+
+    def _since_start(self, time_s: float | None) -> float | None:
+        return None if time_s is None else round(time_s - self._start_s, 6)
+
+
+def _stopped(stop: FanfoldError | KeyboardInterrupt | None) -> Stopped | None:
+    if stop is None:
+        return None
+    if isinstance(stop, FanfoldError):
+        return Stopped(stop.code, stop.message)
+    return Stopped("FF427", f"interrupted by {stop}")

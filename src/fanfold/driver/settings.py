@@ -1,0 +1,96 @@
+"""The composition root: which backend, which workers, which run directory.
+
+Owns the names of backends and of what a run is made of. Everything else takes its parts as arguments.
+"""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fanfold.backends.base import Backend, WorkerSpec
+from fanfold.data.sinks import SinkWriter, make_folder, output_folder
+from fanfold.data.sources import Source, from_items
+from fanfold.errors import UsageError
+from fanfold.plan import Plan
+
+BACKENDS = ("local", "inline")
+
+
+def make_backend(backend: str | Backend, log_dir: Path | None = None) -> tuple[Backend, str]:
+    """A backend and its name for the report: one of ours by name, or the object that was given.
+
+    Workers' output goes to files in ``log_dir``; if it is None, nowhere but into messages.
+
+    Raises:
+        UsageError: There is no such backend.
+    """
+    if backend == "local":
+        from fanfold.backends.local.backend import LocalBackend
+
+        return LocalBackend(log_dir=log_dir), "local"
+    if backend == "inline":
+        from fanfold.backends.inline import InlineBackend
+
+        return InlineBackend(), "inline"
+    if isinstance(backend, str):
+        raise UsageError(
+            "FF424",
+            f"there is no backend {backend!r}.",
+            'Use "local" (worker processes on this machine) or "inline" (everything in this thread).',
+        )
+    if not callable(getattr(backend, "poll", None)):
+        raise UsageError(
+            "FF424", f"{backend!r} is no backend.", 'Give "local", "inline" or a Backend object.'
+        )
+    return backend, type(backend).__name__
+
+
+def worker_specs(plan: Plan) -> tuple[WorkerSpec, ...]:
+    """A worker for each replica of each stage, named ``Ocr[2]``."""
+    places = [(stage, replica) for stage in plan.stages for replica in range(stage.replicas)]
+    return tuple(
+        WorkerSpec(worker, stage.index, f"{stage.name}[{replica}]")
+        for worker, (stage, replica) in enumerate(places)
+    )
+
+
+def as_source(source: Any) -> Source[Any]:
+    """``source`` itself, or a source of the items of an iterable.
+
+    Raises:
+        UsageError: It is neither, or a single value that was meant to be an item.
+    """
+    if isinstance(source, Source):
+        return source
+    if isinstance(source, (str, bytes, Mapping)) or not isinstance(source, Iterable):
+        raise UsageError(
+            "FF317",
+            f"a run needs a source of items, not {type(source).__name__}.",
+            "Use ff.read_files(…), ff.read_jsonl(…) or ff.from_items([…]); put a single item in a list.",
+        )
+    return from_items(source)
+
+
+def new_run_name(now: datetime.datetime) -> str:
+    """A name that sorts by time and is unique: ``2030-06-01T12-00-00-3fa9``."""
+    return f"{now:%Y-%m-%dT%H-%M-%S}-{secrets.token_hex(2)}"
+
+
+def make_run_dir(run_dir: Any, writer: SinkWriter | None, name: str) -> Path | None:
+    """The run directory: the one that was asked for, else ``OUT/.fanfold/RUN``; None without a sink.
+
+    Raises:
+        SinkError: It cannot be made.
+    """
+    if run_dir is not None:
+        folder = Path(run_dir).absolute()
+    elif writer is not None:
+        folder = output_folder(writer) / ".fanfold" / name
+    else:
+        return None
+    make_folder(folder)
+    return folder

@@ -1,0 +1,31 @@
+"""Every backend passes the conformance suite."""
+
+from __future__ import annotations
+
+from random import Random
+
+from fanfold.backends.base import Backend
+from fanfold.backends.inline import InlineBackend
+from fanfold.backends.local.backend import LocalBackend
+from fanfold.testing.conformance import BackendConformance
+from fanfold.testing.twin import Twin
+
+
+class TestTwin(BackendConformance):
+    """The in-memory twin that other tests rely on."""
+
+    def backend(self) -> Backend:
+        return Twin(Random(7))
+
+
+class TestInline(BackendConformance):
+    def backend(self) -> Backend:
+        return InlineBackend()
+
+
+class TestLocal(BackendConformance):
+    crosses_processes = True
+    survives_death = True
+
+    def backend(self) -> Backend:
+        return LocalBackend()

@@ -1,0 +1,31 @@
+"""The seed and the number of examples of this run's property tests."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from typing import Any, Final
+
+from hypothesis import HealthCheck, Phase, seed, settings
+
+SEED: Final = int(os.environ.get("FANFOLD_SEED", random.SystemRandom().randrange(1_000_000)))
+EXAMPLES: Final = int(os.environ.get("FANFOLD_EXAMPLES", "250"))
+
+
+def looked_for(examples: int = EXAMPLES, *, shrink: bool = True) -> Callable[[Any], Any]:
+    """Decorate a property test: this run's seed, so many examples, no clock."""
+    phases = [Phase.generate, *([Phase.shrink] if shrink else [])]
+
+    def decorate(test: Any) -> Any:
+        bounded = settings(
+            max_examples=examples,
+            deadline=None,
+            database=None,  # the seed alone tells what is tried
+            phases=phases,
+            print_blob=False,
+            suppress_health_check=list(HealthCheck),
+        )
+        return seed(SEED)(bounded(test))
+
+    return decorate

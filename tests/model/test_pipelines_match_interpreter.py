@@ -1,0 +1,70 @@
+"""Made-up pipelines mean the same to the engine, under any completion order, as to the interpreter.
+
+The seed is in the header of the test run; ``FANFOLD_SEED`` replays it.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from fanfold.engine import machine, roots
+from fanfold.testing.comparison import compare, compare_failures
+from fanfold.testing.interpreter import interpret
+from fanfold.testing.observing import run_observed
+from fanfold.testing.strategies import Sketch, build, plan_of, sketches
+from fanfold.testing.twin import Twin
+from tests.model.profile import SEED, looked_for
+from tests.model.shuffled import ShuffledInline
+
+SMALL_SPANS = (1, 2, 3)
+"""Items per chunk of the engine's state: tiny ones put every rule to work across chunks."""
+
+
+@pytest.fixture(params=[*SMALL_SPANS, None], ids=lambda span: f"span-{span or 'real'}")
+def span(request: pytest.FixtureRequest) -> Any:
+    """The engine with chunks of so many items."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param is not None:
+            for module in (machine, roots):
+                patch.setattr(module, "SPAN", request.param)
+        yield request.param
+
+
+def check(sketch: Sketch, backend: Any) -> None:
+    """Run a sketch and require its meaning, each root's failures among the possible, no block left."""
+    plan = plan_of(build(sketch))
+    meaning = interpret(plan, sketch.roots)
+    observed = run_observed(plan, backend, sketch.roots)
+    note(f"FANFOLD_SEED={SEED}")
+    assert observed.stopped is None
+    assert sorted(observed.ended) == list(range(len(sketch.roots)))
+    assert compare(plan, meaning, observed.items) == []
+    assert compare_failures(plan, meaning, observed.failures) == []
+
+
+@pytest.mark.parametrize("deaths", [0, 1])
+def test_on_the_twin(span: int | None, deaths: int) -> None:
+    @looked_for()
+    @given(sketches(), st.integers(0, 2**16))
+    def search(sketch: Sketch, order: int) -> None:
+        twin = Twin(Random(order), deaths)
+        check(sketch, twin)
+        assert twin.blocks_left == 0
+
+    search()
+
+
+def test_with_the_workers_own_code() -> None:
+    @looked_for()
+    @given(sketches(), st.integers(0, 2**16))
+    def search(sketch: Sketch, order: int) -> None:
+        backend = ShuffledInline(Random(order))
+        check(sketch, backend)
+        assert backend.blocks_left == 0
+
+    search()

@@ -1,0 +1,94 @@
+import re
+
+import pytest
+
+import fanfold as ff
+from fanfold.compiler.advice import advice
+from tests.pipelines import compiled, join, pages, read
+
+
+class Ocr:
+    def __init__(self, weights, **options):
+        self.weights = weights
+
+    def __call__(self, images):
+        return [str(image) for image in images]
+
+
+ocr = ff.stage(Ocr, batch_size=32, replicas=4, cpus=2)
+
+
+@ff.pipeline(level="document")
+def to_text(file, extra):
+    opened = pages(file)
+    page = ff.expand(opened, "page")
+    scan, native, rest = ff.split(page, page["kind"], into=("scan", 'te"xt', ...))
+    text = ff.merge(ocr("w", big="x" * 99)(scan), native, rest, default=None, failed="next")
+    kept = ff.filter(join(text, b=file), page["keep"])
+    return {"all": ff.record(pages=ff.gather(kept, failed="mark"), whole=read(opened)), "page": kept}
+
+
+def test_the_text_tells_levels_calls_queues_pools_broadcasts_and_warnings():
+    text = to_text.explain()
+    for pattern in (
+        r"^pipeline to_text$",
+        r"^  document  the source: file, extra$",
+        r"^    page    expand of pages  test_explain.py:\d+$",
+        r"^calls, each with a ready queue of its own$",
+        r"^  pages +document  one item at a time, yields children  reads file ",
+        r"^  Ocr +page +batches of up to 32 +reads split\(page, 'scan'\) ",
+        r"^  join +page +one item at a time +reads merge\(.*, b=file@page ",
+        r"^  Ocr +4 workers  2 cores each  Ocr\('w', big=<str>\)  for Ocr$",
+        r"^  page +split page by page\['kind'\] into 'scan', 'te\"xt', \.\.\.",
+        r'^  page +merge .*, default=None, failed="next"',
+        r'^  document  gather filter\(join\) of each page, failed="mark"',
+        r"^broadcasts, each one level down$",
+        r"^  file  document to page ",
+        r"^  all   record\(pages, whole\)  one record per document$",
+        r"^  page  filter\(join\)          one record per page$",
+        r"^  port 'pages' is read unexpanded beside its level 'page': every child is kept",
+        r"^  source 'extra' is never read$",
+    ):
+        assert re.search(pattern, text, re.MULTILINE), f"{pattern}\n\n{text}"
+
+
+def test_sections_without_content_are_left_out():
+    text = compiled_explain(lambda document: document)
+    assert "calls" not in text and "broadcasts" not in text and "warnings" not in text
+
+
+def compiled_explain(function):
+    return ff.pipeline(function).explain()
+
+
+def test_the_picture_has_every_level_call_and_arrow():
+    picture = to_text.explain("mermaid")
+    lines = [line.strip() for line in picture.splitlines()]
+    assert lines[0] == "flowchart TB"
+    assert lines.count("end") == 2
+    plan = to_text.plan()
+    for node in plan.nodes:
+        shapes = [line for line in lines if re.match(rf"N{node.index}\W", line) and "-" not in line]
+        assert len(shapes) == 1, (node, shapes)
+    assert 'L0["document"]' in picture and 'L1["page"]' in picture
+    assert "4 × Ocr, batch 32" in picture
+    assert "te&quot;xt" in picture, "a quote would end the label"
+    assert len([line for line in lines if "-.->" in line]) == 2, "one label, one mask"
+    assert sum("--> O" in line for line in lines) == 2
+    made = set(re.findall(r"^\s*([NSO]\d+)[\[(]", picture, re.MULTILINE))
+    used = set(re.findall(r"\b([NSO]\d+)\b(?= -)|(?<=> )([NSO]\d+)", picture))
+    assert {name for pair in used for name in pair if name} <= made
+
+
+def test_another_format_is_refused():
+    with pytest.raises(ff.UsageError, match="FF226"):
+        to_text.explain("svg")  # type: ignore[arg-type]
+
+
+def test_a_generator_read_unexpanded_draws_a_warning():
+    (warning,) = advice(compiled(lambda document: read(pages(document))))
+    assert "generator" in warning
+
+
+def test_an_ordinary_plan_draws_none():
+    assert advice(compiled(lambda document: ff.gather(ff.expand(pages(document), "page")))) == ()

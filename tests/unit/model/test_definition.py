@@ -1,0 +1,164 @@
+import functools
+
+import pytest
+
+import fanfold as ff
+from fanfold.model.definition import ANNOUNCED, define, did_you_mean
+
+
+class Upper:
+    def __call__(self, text):
+        return text.upper()
+
+    def run(self, text, *, mark="!"):
+        return text + mark
+
+    @staticmethod
+    def plain(text):
+        return text
+
+
+class Silent:
+    pass
+
+
+def error_of(target, **options):
+    with pytest.raises(ff.DefinitionError) as caught:
+        ff.stage(target, **options)
+    return caught.value
+
+
+@pytest.mark.parametrize("option", sorted(ANNOUNCED))
+def test_an_announced_option_is_refused_by_name_as_not_available_yet(option):
+    error = error_of(len, **{option: 1})
+    assert error.code == "FF103"
+    assert repr(option) in error.message and "not available yet" in error.message
+
+
+@pytest.mark.parametrize("replicas", ["auto", (1, 4)])
+def test_measured_replicas_are_not_available_yet(replicas):
+    error = error_of(len, replicas=replicas)
+    assert error.code == "FF103" and repr(replicas) in error.message
+
+
+def test_an_unknown_option_offers_the_nearest_one():
+    error = error_of(len, batchsize=3)
+    assert error.code == "FF104"
+    assert "'batchsize'" in error.message and "Did you mean 'batch_size'?" in error.hint
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch_size": 0},
+        {"batch_size": True},
+        {"batch_size": 2.0},
+        {"replicas": 0},
+        {"replicas": None},
+        {"cpus": -1},
+        {"outputs": 0},
+        {"outputs": "text"},
+        {"outputs": ("text",)},
+        {"outputs": ("a", "a")},
+        {"outputs": ("a", "b c")},
+        {"outputs": ("_a", "b")},
+        {"method": "no method"},
+        {"name": ""},
+        {"name": "a.b"},
+        {"name": "a#2"},
+    ],
+    ids=str,
+)
+def test_values_that_an_option_does_not_take_are_refused(options):
+    error = error_of(Upper, **options)
+    assert error.code == "FF102"
+    assert repr(next(iter(options.values()))) in error.message
+
+
+def test_batch_size_none_means_not_batched():
+    assert ff.stage(len, batch_size=None).options.batch_size is None
+
+
+def test_a_generator_takes_no_batch_size():
+    def children(item):
+        yield item
+
+    class Children:
+        def __call__(self, item):
+            yield item
+
+    for target in (children, Children, functools.partial(children), Children()):
+        error = error_of(target, batch_size=1)
+        assert error.code == "FF105" and "batch_size=1" in error.message
+
+
+def test_asynchronous_stages_are_refused_for_now():
+    async def one(item):
+        return item
+
+    async def many(item):
+        yield item
+
+    class One:
+        async def __call__(self, item):
+            return item
+
+    for target in (one, many, One, functools.partial(one)):
+        assert error_of(target).code == "FF106"
+
+
+def test_what_cannot_be_called_is_no_stage():
+    assert error_of(3).code == "FF101"
+    assert error_of(ff.stage(len)).code == "FF101"
+    error = error_of(Silent)
+    assert error.code == "FF107" and "Silent has no method '__call__'" in error.message
+
+
+def test_method_names_the_entry_point_of_a_class_or_an_object_but_not_of_a_function():
+    assert str(define(Upper, name=None, options={"method": "run"}).signature) == "(text, *, mark='!')"
+    assert str(define(Upper, name=None, options={"method": "plain"}).signature) == "(text)"
+    assert str(define(Upper(), name=None, options={"method": "run"}).signature) == "(text, *, mark='!')"
+    assert error_of(Upper, method="walk").code == "FF107"
+    assert error_of(len, method="run").code == "FF107"
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [(Upper, "Upper"), (Upper(), "Upper"), (len, "len"), (functools.partial(max, 1), "max")],
+)
+def test_a_stage_is_named_after_its_target(target, name):
+    assert ff.stage(target).name == name
+    assert ff.stage(target, name="other").name == "other"
+
+
+def test_generators_are_known_through_classes_and_partials():
+    def children(item, n):
+        yield item
+
+    class Children:
+        def __call__(self, item):
+            yield item
+
+    assert define(functools.partial(children, n=1), name=None, options={}).generator
+    assert define(Children, name=None, options={}).generator
+    assert not define(Upper, name=None, options={}).generator
+
+
+def test_a_callable_without_a_signature_is_welcome():
+    assert define(dict.fromkeys, name=None, options={}).options.batch_size is None
+    assert define(min, name=None, options={}).signature is None
+
+
+def test_tuned_changes_options_and_checks_them():
+    stage = define(len, name=None, options={"batch_size": 2})
+    tuned = stage.tuned({"batch_size": 8, "replicas": 3})
+    assert (tuned.options.batch_size, tuned.options.replicas) == (8, 3)
+    assert stage.options.batch_size == 2
+    with pytest.raises(ff.DefinitionError, match="FF102"):
+        stage.tuned({"replicas": 0})
+
+
+def test_did_you_mean_lists_what_there_is():
+    assert did_you_mean("Orc", ["Ocr", "Vlm"]) == "Did you mean 'Ocr'? Known: Ocr, Vlm."
+    assert did_you_mean("x", ["Ocr", "Vlm"]) == "Known: Ocr, Vlm."
+    assert did_you_mean("x", []) == "There are none."

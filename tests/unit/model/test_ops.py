@@ -1,0 +1,131 @@
+"""What the operations say of their own arguments; how they fit together is the compiler's."""
+
+import pytest
+
+import fanfold as ff
+from fanfold.plan import (
+    Constant,
+    ExpandNode,
+    FilterNode,
+    GatherNode,
+    MergeNode,
+    RecordNode,
+    SplitNode,
+)
+from tests.pipelines import both, compiled, named, pages, problem_of, read
+
+
+def page_of(document):
+    return ff.expand(pages(document), "page")
+
+
+@pytest.mark.parametrize("arguments", [(), ("page",), (1,), ("port", 3), ("port", ""), ("port",)])
+def test_expand_needs_ports_and_a_name(arguments):
+    def pipeline(document):
+        given = [pages(document) if one == "port" else one for one in arguments]
+        return ff.expand(*given)
+
+    assert problem_of(pipeline).code in ("FF219", "FF210")
+
+
+def test_expand_of_several_ports_gives_as_many():
+    def pipeline(document):
+        a, b = ff.expand(*both(document), "page")
+        return ff.gather(a, b)
+
+    plan = compiled(pipeline)
+    expand, gather = named(plan, ExpandNode), named(plan, GatherNode)
+    assert len(expand.outputs) == len(gather.inputs) == len(gather.outputs) == 2
+    assert plan.structure == "tuple"
+
+
+@pytest.mark.parametrize("failed", ["fail", "drop", "mark"])
+def test_gather_says_what_a_failed_member_does(failed):
+    plan = compiled(lambda document: ff.gather(page_of(document), failed=failed))
+    assert named(plan, GatherNode).failed == failed
+
+
+@pytest.mark.parametrize("option", ["at_least", "members"])
+def test_options_of_gather_that_come_later_are_refused(option):
+    problem = problem_of(lambda document: ff.gather(page_of(document), **{option: 1}))
+    assert problem.code == "FF103" and repr(option) in problem.message
+
+
+def test_unknown_options_and_choices_are_refused():
+    assert problem_of(lambda d: ff.gather(page_of(d), falied="drop")).code == "FF104"
+    problem = problem_of(lambda d: ff.gather(page_of(d), failed="skip"))
+    assert problem.code == "FF219" and "'fail', 'drop', 'mark'" in problem.message
+    assert problem_of(lambda d: ff.merge(d, failed="mark")).code == "FF219"
+
+
+def test_an_operation_without_a_port_is_refused():
+    assert problem_of(lambda document: ff.gather()).code == "FF210"
+    assert problem_of(lambda document: ff.merge(default=3)).code == "FF210"
+    assert problem_of(lambda document: ff.record(a=3)).code == "FF210"
+    assert problem_of(lambda document: ff.filter(document, True)).code == "FF210"
+
+
+def test_split_gives_a_port_for_each_entry_and_one_for_the_rest():
+    def pipeline(document):
+        page = page_of(document)
+        scan, text, rest = ff.split(page, page["kind"], into=("scan", "text", ...))
+        return scan, text, rest
+
+    plan = compiled(pipeline)
+    split = named(plan, SplitNode)
+    assert split.labels == ("scan", "text") and split.rest and len(split.outputs) == 3
+    plan = compiled(lambda document: ff.split(document, document["k"], into=[1, 2]))
+    assert not named(plan, SplitNode).rest and len(plan.outputs) == 2
+
+
+@pytest.mark.parametrize(
+    "into", ["scan", (), (...,), (..., "a"), ("a", "a"), (["a"],), 3, None], ids=str
+)
+def test_labels_that_cannot_be_are_refused(into):
+    problem = problem_of(lambda document: ff.split(document, document["k"], into=into))
+    assert problem.code == "FF219" and "into" in problem.message
+
+
+def test_a_port_is_no_label_and_no_default():
+    assert problem_of(lambda d: ff.split(d, d["k"], into=(d, "a"))).code == "FF219"
+    assert problem_of(lambda d: ff.merge(d, default=d["x"])).code == "FF206"
+
+
+def test_merge_tells_a_default_of_none_from_no_default():
+    assert named(compiled(lambda d: ff.merge(d, d["x"])), MergeNode).default is None
+    assert named(compiled(lambda d: ff.merge(d, default=None)), MergeNode).default == Constant(None)
+    assert named(compiled(lambda d: ff.merge(d, failed="next")), MergeNode).failed == "next"
+
+
+def test_filter_keeps_by_a_mask():
+    node = named(compiled(lambda document: ff.filter(document, read(document))), FilterNode)
+    assert (node.level, node.input) == (0, 0)
+
+
+def test_record_keeps_the_order_and_the_constants():
+    node = named(compiled(lambda d: ff.record(b=d, a=[1], c=None)), RecordNode)
+    assert node.fields == (("b", 0), ("a", Constant([1])), ("c", Constant(None)))
+
+
+def test_a_field_is_named_by_a_string():
+    assert problem_of(lambda document: document[0]).code == "FF219"
+    assert problem_of(lambda document: document[1:3]).code == "FF219"
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda: ff.expand("a", "b"),
+        lambda: ff.gather(),
+        lambda: ff.filter(1, 2),
+        lambda: ff.split(1, 2, into=(3,)),
+        lambda: ff.merge(),
+        lambda: ff.broadcast(1, like=2),
+        lambda: ff.record(),
+        lambda: ff.field(1, "x", int),
+    ],
+)
+def test_operations_stand_in_pipelines_only(operation):
+    with pytest.raises(ff.DefinitionError, match="FF205") as caught:
+        operation()
+    assert "test_ops.py" in caught.value.message
