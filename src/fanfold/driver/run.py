@@ -21,6 +21,7 @@ from fanfold.data.sources import Source, from_items
 from fanfold.dispatch.core import Core
 from fanfold.driver.admission import Admission, Duplicates
 from fanfold.driver.check import Check, Recorder, recording
+from fanfold.driver.collector import relaxed
 from fanfold.driver.delivery import Counted, Delivery, HandedOut, Order, Written, in_order
 from fanfold.driver.interrupts import Interrupts
 from fanfold.driver.loop import Loop
@@ -230,7 +231,7 @@ class _Job:
         )
         if self.run_dir is not None:
             self._log = FailureLog(self.run_dir / "failures.jsonl")
-        with Interrupts() as interrupts:
+        with Interrupts() as interrupts, relaxed():
             core, admission, loop = self._parts(delivery, duplicates, interrupts, shown)
             stop: FanfoldError | KeyboardInterrupt | None = None
             try:
