@@ -80,7 +80,7 @@ DOCUMENTS = {
 
 def main() -> int:
     """Run, check, say where to look; give the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "demo", help="where it writes")
     out = parser.parse_args().out.resolve()
     if out.exists():

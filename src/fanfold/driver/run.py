@@ -21,6 +21,7 @@ from fanfold.data.sources import from_items
 from fanfold.dispatch.core import Core
 from fanfold.driver.admission import Admission, Duplicates, Opened, opened
 from fanfold.driver.check import Check, Recorder, recording
+from fanfold.driver.collector import relaxed
 from fanfold.driver.delivery import Counted, Delivery, HandedOut, Order, Written, in_order
 from fanfold.driver.interrupts import Interrupts
 from fanfold.driver.loop import Loop
@@ -215,7 +216,7 @@ class _Job:
         shown = choose_progress(progress, sys.stderr, self._plan.levels[0].name, time.monotonic())
         if self.run_dir is not None:
             self._log = FailureLog(self.run_dir / "failures.jsonl")
-        with Interrupts() as interrupts:
+        with Interrupts() as interrupts, relaxed():
             core, admission, loop = self._parts(delivery, duplicates, interrupts, shown)
             stop: FanfoldError | KeyboardInterrupt | None = None
             try:
