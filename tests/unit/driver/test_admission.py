@@ -5,15 +5,14 @@ import dataclasses
 import pytest
 
 from fanfold.backends.inline import InlineBackend
-from fanfold.backends.worker import Unstorable
+from fanfold.backends.values import Unstorable
 from fanfold.data.files import File
 from fanfold.data.sources import Source, from_items
 from fanfold.driver.admission import CHUNK_ROOTS, Admission, opened
 from fanfold.errors import SourceError, UsageError
 from fanfold.failures import Failure
-from fanfold.plan import Control
+from fanfold.plan import Control, Stream
 from fanfold.plan import Source as Parameter
-from fanfold.plan import Stream
 from tests.plans import fan_out_plan
 
 PLAN = fan_out_plan()
@@ -30,9 +29,7 @@ class Clock:
 
 
 def admission(source, plan=PLAN, *, backend=None, clock=None, **options) -> Admission:
-    return Admission(
-        plan, opened(source), backend or InlineBackend(), clock or Clock(), **options
-    )
+    return Admission(plan, opened(source), backend or InlineBackend(), clock or Clock(), **options)
 
 
 def test_no_more_is_pulled_than_there_is_room_for():
@@ -49,9 +46,10 @@ def test_no_more_is_pulled_than_there_is_room_for():
     assert event is not None
     assert event.keys == ("0", "1", "2")
     assert pulled == [0, 1, 2]
-    assert not entering.exhausted
+    ends = [entering.exhausted]
     assert entering.pull(100).keys == ("3", "4", "5", "6", "7", "8", "9")  # type: ignore[union-attr]
-    assert entering.exhausted
+    ends.append(entering.exhausted)
+    assert ends == [False, True]
     assert entering.pull(100) is None
     assert entering.admitted == 10
 
@@ -96,7 +94,9 @@ def test_a_source_that_raises_is_named_with_its_cause():
 
     entering = admission(from_items(items()))
     assert entering.pull(10).keys == ("0",)  # type: ignore[union-attr]
-    with pytest.raises(SourceError, match="FF316 .* raised OSError after 1 items: disk gone") as told:
+    with pytest.raises(
+        SourceError, match=r"FF316 .* raised OSError after 1 items: disk gone"
+    ) as told:
         entering.pull(10)
     assert isinstance(told.value.__cause__, OSError)
 
@@ -119,7 +119,9 @@ def test_an_item_that_cannot_travel_is_named_after_what_came_before(bad):
         def put(self, values):
             rows = [(row, v) for row, v in enumerate(values) if v == bad]
             if rows:
-                raise Unstorable([(row, Failure(kind="unpicklable", message="no")) for row, _ in rows])
+                raise Unstorable(
+                    [(row, Failure(kind="unpicklable", message="no")) for row, _ in rows]
+                )
             return super().put(values)
 
     entering = admission(from_items(range(3)), backend=Choosy())

@@ -202,7 +202,7 @@ def test_a_worker_that_dies_is_restarted_but_not_for_ever():
         running.step()
     assert backend.restarted == [0] * 2 * (DEATHS_AT_START - 1)
     backend.events += [WorkerDied(0, "was killed by SIGSEGV")] * DEATHS_AT_START
-    with pytest.raises(SetupError, match="FF422 worker Ocr.0. died 3 times .*SIGSEGV"):
+    with pytest.raises(SetupError, match=r"FF422 worker Ocr.0. died 3 times .*SIGSEGV"):
         running.step()
 
 
@@ -216,7 +216,7 @@ def test_deaths_in_work_are_the_cores_business():
 def test_the_core_may_stop_the_run():
     core = FakeCore()
     core.reply[RootsAdmitted] = [StopRun(Failure(kind="raised", message="too many failures"))]
-    with pytest.raises(RunStopped, match="FF421 .*too many failures"):
+    with pytest.raises(RunStopped, match=r"FF421 .*too many failures"):
         loop(core, FakeBackend()).run()
 
 
