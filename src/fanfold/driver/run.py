@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from fanfold.backends.base import Backend, output_values
 from fanfold.backends.inline import InlineBackend
@@ -40,6 +40,9 @@ from fanfold.observe.progress import NoProgress, choose_progress
 from fanfold.observe.report import FailureCounts, Report, Stopped, counted
 from fanfold.outcomes import Status
 from fanfold.plan import GatherNode, MergeNode, Plan
+
+COMMIT_ROOTS: Final = 16
+"""A stream frees the values of so many results together."""
 
 __all__ = ["Check", "Report", "Result", "call", "check", "run", "stream"]
 
@@ -244,6 +247,7 @@ class _Job:
         _, _, loop = self._parts(delivery, duplicates, Interrupts(), NoProgress())
         try:
             self._start()
+            handed: list[int] = []
             while True:
                 while delivery.ready:
                     result = delivery.ready.popleft()
@@ -256,7 +260,10 @@ class _Job:
                         shaped(self._plan, values) if done else None,
                         result.failures,
                     )
-                    loop.commit((result.root,))
+                    handed.append(result.root)
+                    if len(handed) == COMMIT_ROOTS or not delivery.ready:
+                        loop.commit(handed)
+                        handed.clear()
                 if loop.finished:
                     return
                 loop.step()
