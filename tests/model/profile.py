@@ -13,8 +13,10 @@ SEED: Final = int(os.environ.get("FANFOLD_SEED", random.SystemRandom().randrange
 EXAMPLES: Final = int(os.environ.get("FANFOLD_EXAMPLES", "250"))
 
 
-def looked_for(examples: int = EXAMPLES, *, shrink: bool = True) -> Callable[[Any], Any]:
-    """Decorate a property test: this run's seed, so many examples, no clock."""
+def looked_for(
+    name: str, examples: int = EXAMPLES, *, start: int = SEED, shrink: bool = True
+) -> Callable[[Any], Any]:
+    """Decorate a property test: so many examples, no clock, and a seed of this run's and of the test's name."""
     phases = [Phase.generate, *([Phase.shrink] if shrink else [])]
 
     def decorate(test: Any) -> Any:
@@ -24,8 +26,9 @@ def looked_for(examples: int = EXAMPLES, *, shrink: bool = True) -> Callable[[An
             database=None,  # the seed alone tells what is tried
             phases=phases,
             print_blob=False,
+            report_multiple_bugs=False,
             suppress_health_check=list(HealthCheck),
         )
-        return seed(SEED)(bounded(test))
+        return seed(f"{start} {name}")(bounded(test))
 
     return decorate

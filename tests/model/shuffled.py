@@ -16,6 +16,8 @@ class ShuffledInline(InlineBackend):
     def __init__(self, random: Random) -> None:
         super().__init__()
         self._random = random
+        self.blocks_left = 0
+        """Blocks that nobody had released when the run was over."""
         self._waiting: dict[int, deque[RunBatch]] = {}
         self._untold: dict[int, deque[Event | BackendEvent]] = {}
 
@@ -31,6 +33,7 @@ class ShuffledInline(InlineBackend):
         for _ in range(self._random.choice((1, 1, 2, 4))):
             busy = [w for w in self._specs if self._untold.get(w) or self._waiting.get(w)]
             if not busy:
+                assert told or timeout_s == 0, "the run waits, but nothing is under way"
                 break
             worker = self._random.choice(busy)
             if not self._untold.get(worker):
@@ -44,7 +47,6 @@ class ShuffledInline(InlineBackend):
         self._untold.setdefault(worker, deque()).extend(self._events)
         self._events = []
 
-    @property
-    def blocks_left(self) -> int:
-        """Blocks that nobody released."""
-        return len(self._values.blocks)
+    def close(self) -> None:
+        self.blocks_left = len(self._values.blocks)
+        super().close()

@@ -49,7 +49,7 @@ def check(sketch: Sketch, backend: Any) -> None:
 
 @pytest.mark.parametrize("deaths", [0, 1])
 def test_on_the_twin(span: int | None, deaths: int) -> None:
-    @looked_for()
+    @looked_for(f"twin {span} {deaths}")
     @given(sketches(), st.integers(0, 2**16))
     def search(sketch: Sketch, order: int) -> None:
         twin = Twin(Random(order), deaths)
@@ -60,7 +60,7 @@ def test_on_the_twin(span: int | None, deaths: int) -> None:
 
 
 def test_with_the_workers_own_code() -> None:
-    @looked_for()
+    @looked_for("worker")
     @given(sketches(), st.integers(0, 2**16))
     def search(sketch: Sketch, order: int) -> None:
         backend = ShuffledInline(Random(order))

@@ -172,7 +172,9 @@ def bind_sinks(plan: Plan, sink: Any) -> SinkWriter | None:
     for target in targets:
         if targets.count(target) > 1:
             raise UsageError(
-                "FF321", f"two outputs would both be written to {target}.", "Give each its own path."
+                "FF321",
+                f"two outputs would both be written to {target}.",
+                "Give each its own path.",
             )
     return SinkWriter(sinks, [_levels_of(plan, output) for output in plan.outputs])
 

@@ -131,7 +131,9 @@ def key_of(value: Any, key: str | Callable[[Any], Any], where: str) -> str:
         try:
             found = get_field(value, key)
         except LookupError:
-            has = f"its fields are {', '.join(map(str, value))}" if isinstance(value, Mapping) else ""
+            has = (
+                f"its fields are {', '.join(map(str, value))}" if isinstance(value, Mapping) else ""
+            )
             raise SourceError(
                 "FF304",
                 f"{where} has no field {key!r} to take its key from{'; ' + has if has else ''}.",

@@ -67,7 +67,8 @@ class LineProgress(Progress):
         """Print a line."""
         self.due_s = time_s + LINE_EVERY_S
         line = headline(statistics, self._root_level, time_s - self._start_s)
-        print("fanfold:", line, file=self._stream, flush=True)
+        self._stream.write(f"fanfold: {line}\n")
+        self._stream.flush()
 
     def close(self) -> None:
         """Nothing to do: the summary comes after it."""

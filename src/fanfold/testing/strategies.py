@@ -195,10 +195,14 @@ class _Drawing:
             [(below, shape[port], True) for port in opened],
         )
 
-    def fold(self, times: int) -> None:
-        """Gather what came last, level by level."""
-        for _ in range(min(times, len(self.ports[-1].level))):
-            self.gather(self.ports[-1])
+    def fold(self) -> None:
+        """Gather some port below the root, level by level; the later ones are likelier."""
+        below = [port for port in self.ports if port.level]
+        if below and self.choose((True, True, True, False)):
+            port = self.choose(below[-3:])
+            for _ in range(self.draw(st.integers(1, len(port.level)))):
+                self.gather(port)
+                port = self.ports[-1]
 
     def gather(self, last: _Port | None = None) -> None:
         port = last or self.choose([p for p in self.ports if p.level])
@@ -243,8 +247,11 @@ class _Drawing:
             [(port.level, port.shape, port.control)] * made,
         )
         routes = [self._through(first + i) for i in range(made)]
-        if self.draw(st.booleans()):
-            self._merge(routes)
+        match self.choose(("leave", "merge", "merge", "quarrel")):
+            case "merge":
+                self._merge(routes)
+            case "quarrel":
+                self._quarrel(port, self.choose(routes))
 
     def merge(self) -> None:
         port = self.choose(self.ports)
@@ -263,16 +270,28 @@ class _Drawing:
 
     # ------------------------------------------------------------------------------------- the parts
 
+    def _quarrel(self, port: _Port, route: int) -> None:
+        """Read a route, which drops, together with a call that may fail: failure beats drop."""
+        rival = self._called("number", (port.number,), port.level)
+        ports = self.choose(((route, rival), (rival, route)))
+        if self.draw(st.booleans()):
+            self._called("numbers", ports, port.level)
+        else:
+            self.add(Step("record", ports), [(port.level, "any", False)])
+
+    def _called(self, kind: str, ports: tuple[int, ...], level: tuple[int, ...]) -> int:
+        """A call of a stage with one output: the port that comes of it."""
+        options = {"stage": self._stage(kind), "static": self._static(kind)}
+        made = [(level, _KINDS[kind].shapes[0], True)]
+        self.add(Step("call", ports, 1, options), made, call=len(self.steps))
+        return self.ports[-1].number
+
     def _through(self, number: int) -> int:
         """A route as it is, or through a call."""
         if not self.draw(st.booleans()):
             return number
         kind = self.choose(("number", "numbers", "Weigher", "page"))
-        options = {"stage": self._stage(kind), "static": self._static(kind)}
-        level = self.ports[number].level
-        made = [(level, _KINDS[kind].shapes[0], True)]
-        self.add(Step("call", (number,), 1, options), made, call=len(self.steps))
-        return self.ports[-1].number
+        return self._called(kind, (number,), self.ports[number].level)
 
     def _merge(self, numbers: Sequence[int]) -> None:
         ports = [self.ports[number] for number in numbers]
@@ -294,6 +313,10 @@ class _Drawing:
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Ports for a call, on one chain of ancestors, and the level where it runs."""
         chosen, level = [port.number], port.level
+        ancestors = [p for p in self.ports if len(p.level) < len(level)]
+        above = [p for p in ancestors if p.level == level[: len(p.level)]]
+        if above and self.draw(st.booleans()):
+            chosen.append(self.choose(above).number)
         for _ in range(self.draw(st.integers(0, 2))):
             chain = [
                 p
@@ -319,7 +342,8 @@ class _Drawing:
     def _static(self, kind: str) -> dict[str, Any]:
         mishaps = st.sampled_from(_KINDS[kind].troubles)
         residues = st.integers(0, stages.RESIDUES - 1)
-        trouble = self.draw(st.dictionaries(residues, mishaps, max_size=3))
+        least = self.choose((0, 1, 1, 2))
+        trouble = self.draw(st.dictionaries(residues, mishaps, min_size=least, max_size=3))
         return {"salt": self.draw(st.integers(0, 9)), "trouble": trouble}
 
 
@@ -332,7 +356,7 @@ _PAGES: Final = st.fixed_dictionaries(
     optional={"extra": st.integers(0, 5)},
 )
 _VALUES: Final[dict[str, st.SearchStrategy[Any]]] = {
-    "int": st.integers(0, 20) | st.none(),
+    "int": st.integers(0, 20) | st.integers(0, 20) | st.none(),
     "page": _PAGES,
     "flag": st.booleans(),
     "label": st.sampled_from(LABELS),
@@ -345,14 +369,16 @@ def sketches(draw: Any) -> Sketch:
     drawing = _Drawing(draw)
     shapes = draw(st.lists(st.sampled_from(list(_VALUES)), min_size=1, max_size=2))
     drawing.ports = [_Port(i, (), shape, True) for i, shape in enumerate(shapes)]
-    for _ in range(draw(st.integers(2, STEPS_LIMIT))):
+    for _ in range(draw(st.integers(3, STEPS_LIMIT))):
         drawing.choose(drawing.possible())()
-    drawing.fold(draw(st.integers(0, DEPTH_LIMIT)))
+    drawing.fold()
     numbers = st.sampled_from([port.number for port in drawing.ports[len(shapes) :]])
     others = draw(st.lists(numbers, max_size=3, unique=True))
     outputs = list(dict.fromkeys([drawing.ports[-1].number, *others]))
     structure = draw(st.sampled_from(["tuple", "dict"])) if len(outputs) > 1 else "single"
-    roots = draw(st.lists(st.tuples(*(_VALUES[shape] for shape in shapes)), max_size=6))
+    least = draw(st.sampled_from((3, 3, 3, 3, 3, 0)))
+    values = st.tuples(*(_VALUES[shape] for shape in shapes))
+    roots = draw(st.lists(values, min_size=least, max_size=6))
     sketch = Sketch(
         len(shapes),
         tuple(drawing.stages),

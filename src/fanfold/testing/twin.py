@@ -92,6 +92,7 @@ class Twin:
         for _ in range(self._random.choice((1, 1, 2, 5))):
             busy = [w for w in self._told if self._told[w] or self._batches[w]]
             if not busy:
+                assert events or timeout_s == 0, "the run waits, but nothing is under way"
                 break
             worker = self._random.choice(busy)
             if not self._told[worker]:
