@@ -10,7 +10,7 @@ import datetime
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,6 @@ def run(
     limit: int | None = None,
     progress: bool | None = None,
     duplicates: Duplicates = "error",
-    resume: object = None,
 ) -> Report:
     """Run the whole job: every item of a source, records into sinks.
 
@@ -71,7 +70,6 @@ def run(
         limit: Take only so many items.
         progress: False: show none. Otherwise standard error shows it, live on a terminal.
         duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
-        resume: Not yet: refused.
 
     Raises:
         UsageError: The arguments do not fit together.
@@ -81,12 +79,6 @@ def run(
         KeyboardInterrupt: Ctrl-C or SIGTERM stopped the run, in an orderly way; ``error.report`` tells what
             it had done, with open roots as *unfinished*. A second one stops at once.
     """
-    if resume is not None:
-        raise UsageError(
-            "FF425",
-            "runs cannot be resumed yet.",
-            "Run again: records are replaced by key, so that none is doubled.",
-        )
     items = as_source(source)
     writer = bind_sinks(plan, sink)
     in_order(order)
@@ -110,7 +102,7 @@ def stream(
     backend: str | Backend = "local",
     order: Order = "source",
     duplicates: Duplicates = "error",
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Results as roots end; lazy at both ends. Closing the iterator stops the run.
 
     The run moves only while a result is asked for, and admits only as many items as it has room for.
@@ -246,7 +238,7 @@ class _Job:
             raise stop
         return report
 
-    def stream(self, delivery: HandedOut, duplicates: Duplicates) -> Iterator[Result]:
+    def stream(self, delivery: HandedOut, duplicates: Duplicates) -> Generator[Result, None, None]:
         """One result after the other; the backend is closed when the iterator ends or is closed."""
         # Between two results the program has the thread, so its signals are its own.
         _, _, loop = self._parts(delivery, duplicates, Interrupts(), NoProgress())

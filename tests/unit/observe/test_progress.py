@@ -43,9 +43,7 @@ def test_a_file_gets_at_most_one_line_in_ten_seconds():
     run_for(LineProgress(file, "document", 100.0), 65)
     lines = file.getvalue().splitlines()
     assert len(lines) == 6
-    assert lines[0] == (
-        "fanfold: document: 8 ended (1 failed), 12 open, 1 workers starting, 10 s"
-    )
+    assert lines[0] == ("fanfold: document: 8 ended (1 failed), 12 open, 1 workers starting, 10 s")
 
 
 def test_a_short_run_prints_nothing_to_a_file():
