@@ -279,6 +279,7 @@ class Session:
         self.backend = backend
         self.plan = plan
         self.heard: list[Event | BackendEvent] = []
+        self._waited_for: set[int] = set()
         self._numbers = itertools.count()
         self.workers = [
             WorkerSpec(number, stage.index, f"{stage.name}[{replica}]")
@@ -316,16 +317,19 @@ class Session:
         return number
 
     def wait(self, kind: type[T], count: int = 1) -> list[T]:
-        """The next events of a kind; others that come before are put down in ``heard``."""
-        found: list[T] = []
+        """The next events of a kind that were not waited for before."""
         deadline = time.monotonic() + HANG_S
-        while len(found) < count:
+        while True:
+            found = [
+                (i, event)
+                for i, event in enumerate(self.heard)
+                if isinstance(event, kind) and i not in self._waited_for
+            ]
+            if len(found) >= count:
+                self._waited_for.update(i for i, _ in found[:count])
+                return [event for _, event in found[:count]]
             assert time.monotonic() < deadline, f"no {kind.__name__}; heard {self.heard[-3:]}"
-            for event in self.backend.poll(HANG_S):
-                self.heard.append(event)
-                if isinstance(event, kind):
-                    found.append(event)
-        return found
+            self.heard += self.backend.poll(HANG_S)
 
     def finish(self, batch: int) -> Told:
         """Wait for the end of a batch, and tell all that came of it."""
