@@ -1,31 +1,45 @@
-"""Measures what the OCR defaults rest on: time, memory and errors by resolution, chunk and threads.
+"""What the defaults of OCR rest on: time, memory and errors by resolution, chunk and threads.
 
-Each case runs in a process of its own, so that its peak memory is its own. The page is dense A4 text:
-the text area of pages of ``examples/documents/handbook.pdf``, drawn as a scanner at that resolution
+Owns the cases. Each runs in a process of its own, so that its peak memory is its own. The page is dense A4
+text: the text area of pages of ``examples/documents/handbook.pdf``, drawn as a scanner at that resolution
 would see it and repeated down the page; the file's own text tells how many characters are read wrongly.
 
-    python benchmarks/ocr.py [--json] [--only detect|recognize|threads]
+    ./dev bench ocr [--json] [--only=detect|recognize|threads]
 
-Not a test: times differ from machine to machine. ``docs/explanation/ocr-defaults.md`` has the results.
+``docs/explanation/ocr-defaults.md`` has the results. Compare within one run: machines differ.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import multiprocessing
 import resource
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from difflib import SequenceMatcher
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+from benchmarks.report import Report
 
 HANDBOOK = Path(__file__).parent.parent / "examples" / "documents" / "handbook.pdf"
 REPEATS = 3
 Measured = dict[str, float]
+UNITS = {
+    "wall_s": "s",
+    "cpu_s": "s",
+    "wall_ms_per_line": "ms",
+    "cpu_ms_per_line": "ms",
+    "wrong_per_10000_chars": "1/10000",
+    "lines": "1",
+    "peak_mb": "MB",
+}
+
+
+def elsewhere(function: Callable[..., Any], options: dict[str, int]) -> Any:
+    """Call it in a process of its own: spawned, so that it inherits no memory and no loaded model."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, **options).result()
 
 
 def dense_page(dpi: int, number: int = 0) -> tuple[Any, str]:
@@ -69,19 +83,26 @@ def detect(dpi: int, max_side_px: int, threads: int = 1) -> Measured:
     return {"wall_s": wall_s, "cpu_s": cpu_s, "lines": len(lines), "peak_mb": peak_mb()}
 
 
+def lines_of_two_pages(dpi: int) -> tuple[list[Any], str]:
+    """The images of the lines of two pages, and what is written on them."""
+    from fanfold.pipelines.documents.ocr import Detect
+
+    stage = Detect(threads=1)
+    images, truth = [], ""
+    for number in range(2):
+        page, text = dense_page(dpi, number)
+        images += [line.image for line in stage(page)]
+        truth += text
+    return images, truth
+
+
 def recognize(dpi: int, batch: int, chunk: int, threads: int = 1) -> Measured:
     """Recognition of the lines of two pages, in batches of ``batch`` and model calls of ``chunk``."""
-    from fanfold.pipelines.documents.ocr import Detect, Recognize
+    from fanfold.pipelines.documents.ocr import Recognize
 
-    finder = Detect(threads=threads)
-    found, truth = [], ""
-    for number in range(2):
-        image, text = dense_page(dpi, number)
-        found += finder(image)
-        truth += text
-    del finder
+    # In a process of its own, since detection takes more memory than recognition.
+    images, truth = elsewhere(lines_of_two_pages, {"dpi": dpi})
     stage = Recognize(chunk, threads=threads)
-    images = [line.image for line in found]
     starts = range(0, len(images), batch)
     wall_s, cpu_s, batches = timed(lambda: [stage(images[i : i + batch]) for i in starts], 1)
     read = "".join(line.text for lines in batches for line in lines)
@@ -118,41 +139,14 @@ CASES: dict[str, list[tuple[Callable[..., Measured], dict[str, int]]]] = {
 }
 
 
-def main() -> None:
-    """Run the cases one after the other and print a table, or one JSON object a line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--only", choices=CASES)
-    options = parser.parse_args()
+def run(report: Report, arguments: Sequence[str]) -> None:
+    """Run the cases one after the other; ``--only=GROUP`` leaves the other groups out."""
     for group, cases in CASES.items():
-        if options.only not in (None, group):
+        if arguments and f"--only={group}" not in arguments:
             continue
-        for function, arguments in cases:
-            context = multiprocessing.get_context("spawn")
-            with ProcessPoolExecutor(1, mp_context=context) as pool:
-                measured = pool.submit(function, **arguments).result()
-            case = " ".join([function.__name__, *(f"{k}={v}" for k, v in arguments.items())])
-            if not options.json:
-                print(f"{case:50}", *(f"{k} {v:.4g}" for k, v in measured.items()), sep="  ")
-            else:
-                for metric, value in measured.items():
-                    unit = metric.split("_")[1] if "_" in metric else "count"
-                    print(json.dumps(_row(case, metric, value, unit)))
-            sys.stdout.flush()
-
-
-def _row(case: str, metric: str, value: float, unit: str) -> dict[str, Any]:
-    return {
-        "bench": "ocr",
-        "case": case,
-        "system": "fanfold",
-        "metric": metric,
-        "value": round(value, 4),
-        "unit": unit,
-        "target": None,
-        "met": None,
-    }
-
-
-if __name__ == "__main__":
-    main()
+        for function, options in cases:
+            case = " ".join([function.__name__, *(f"{k}={v}" for k, v in options.items())])
+            report.note(case)
+            measured: Measured = elsewhere(function, options)
+            for metric, value in measured.items():
+                report.add(case, metric, round(value, 4), UNITS[metric])

@@ -313,7 +313,7 @@ def shipped_font() -> Path | None:
 
 def main() -> None:
     """Write all documents into a folder."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "documents")
     parser.add_argument("--font", type=Path, default=shipped_font())
     options = parser.parse_args()

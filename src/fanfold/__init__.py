@@ -42,7 +42,7 @@ _ON_FIRST_USE = {
     "write_files": "fanfold.data.files_sink",
     "write_jsonl": "fanfold.data.jsonl_sink",
 }
-"""Names that a program which only declares a pipeline does without: their modules cost a third of the import."""
+"""Names that declaring a pipeline does without; their modules cost a third of the import."""
 
 __all__ = [
     "Children",

@@ -25,25 +25,33 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from itertools import chain, compress, islice, repeat
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
 
 Ref: TypeAlias = Hashable
 Column: TypeAlias = tuple[Any, ...]
 ReadBlock: TypeAlias = Callable[[Ref], Sequence[Any]]
-"""Gives a block's rows; it may decode them lazily, and should keep them for the batch at hand."""
+"""Gives a block's rows; it may decode them lazily, and should keep them for the batch at hand. Rows that
+have a method ``pick(first, mask)`` are asked for single rows by it."""
 
 
-def bit_positions(mask: int) -> Iterator[int]:
-    """The positions of the set bits of ``mask``, ascending.
+def bit_positions(mask: int) -> Sequence[int]:
+    """The positions of the set bits of ``mask``, ascending; a range where they are consecutive.
 
-    >>> list(bit_positions(0b10110))
-    [1, 2, 4]
+    >>> list(bit_positions(0b10110)), bit_positions(0b1110)
+    ([1, 2, 4], range(1, 4))
     """
+    low = mask & -mask
+    if mask & (mask + low) == 0:
+        return range(low.bit_length() - 1, mask.bit_length()) if mask else range(0)
     text = bin(mask)[:1:-1]
+    positions: list[int] = []
     position = text.find("1")
     while position >= 0:
-        yield position
+        positions.append(position)
         position = text.find("1", position + 1)
+    return positions
 
 
 def assemble(column: Column, read: ReadBlock) -> list[Any]:
@@ -60,37 +68,50 @@ def assemble(column: Column, read: ReadBlock) -> list[Any]:
             return list(read(ref)[first : first + n])
         case ("pick", ref, first, mask):
             rows = read(ref)
-            return [rows[first + i] for i in bit_positions(mask)]
+            pick = getattr(rows, "pick", None)  # a block knows which of its parts to leave alone
+            return (
+                picked(rows[first : first + mask.bit_length()], mask)
+                if pick is None
+                else pick(first, mask)
+            )
         case ("cat", columns):
-            return [value for part in columns for value in assemble(part, read)]
+            return list(chain.from_iterable([assemble(part, read) for part in columns]))
         case ("weave", mask, a, b):
             from_a, from_b = iter(assemble(a, read)), iter(assemble(b, read))
             return list(_weave(mask, from_a, from_b))
         case ("spread", inner, counts):
-            values = assemble(inner, read)
-            return [
-                value for value, n in zip(values, counts, strict=True) for _ in range(n)
-            ]
+            return list(chain.from_iterable(map(repeat, assemble(inner, read), counts)))
         case ("const", blob, n):
             return [pickle.loads(blob)] * n
         case ("failures", failures):
             return list(failures)
         case ("field", inner, name):
-            return [get_field(value, name) for value in assemble(inner, read)]
+            values = assemble(inner, read)
+            if set(map(type, values)) == {dict}:
+                return list(map(itemgetter(name), values))
+            return [get_field(value, name) for value in values]
         case ("record", names, columns, n):
             if not names:
                 return [{} for _ in range(n)]
             parts = [assemble(part, read) for part in columns]
             return [dict(zip(names, values, strict=True)) for values in zip(*parts, strict=True)]
         case ("lists", inner, lengths):
-            members = assemble(inner, read)
-            lists: list[Any] = []
-            start = 0
-            for length in lengths:
-                lists.append(members[start : start + length])
-                start += length
-            return lists
+            members = iter(assemble(inner, read))
+            return [list(islice(members, length)) for length in lengths]
     raise ValueError(f"unknown column {column[:1]!r}")
+
+
+def picked(rows: Sequence[Any], mask: int) -> list[Any]:
+    """The rows whose bits are set in ``mask``; there are at least as many rows as bits.
+
+    >>> picked("abcde", 0b10110)
+    ['b', 'c', 'e']
+    """
+    return list(compress(rows, bin(mask)[:1:-1].encode().translate(_BITS)))
+
+
+_BITS: Final = bytes(byte == ord("1") for byte in range(256))
+"""Turns binary digits into numbers."""
 
 
 def _weave(mask: int, a: Iterator[Any], b: Iterator[Any]) -> Iterator[Any]:

@@ -1,36 +1,58 @@
 """What a report says of values: which mask or label each has, and which lack a field that the plan reads.
 
-Owns the judgement of masks (a bool or a numpy bool, nothing else) and labels (equality). Run where values
-are made: in workers, and in the driver for the items of a source.
+Owns the judgement of masks (a bool or a numpy bool, nothing else) and of labels (equality, the first label
+that is equal). Run where values are made: in workers, and in the driver for the items of a source.
+
+Values of the same plain type are judged without a line of Python for each; the rest go one by one.
 """
 
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from itertools import repeat
+from operator import attrgetter, contains, itemgetter
+from typing import Any, Final, Protocol
 
-from fanfold.columns import bit_positions, get_field
-from fanfold.plan import Control, Path, Plan, Stream
+from fanfold.columns import get_field
+from fanfold.plan import Control, FieldCheck, Path, Stream
 from fanfold.protocol import ControlRows
 
 _MISSING: Final = object()
-_ILLEGAL: Final = -1
-_SKIPPED: Final = -2
-_DISTINCT: Final = 64
-"""More distinct values than this are judged row by row."""
-_PLAIN: Final = frozenset({bool, int, str})
+"""In the place of a field that is not there."""
+_PLAIN: Final = frozenset({str, int, bool, float, bytes, type(None)})
+"""Types whose equality is that of a dictionary's keys."""
+_LABELS_LIMIT: Final = 250
+"""More labels than a byte can tell apart are judged one by one."""
+_ILLEGAL: Final = 254
+_NOWHERE: Final = 255
 _SHOWN: Final = reprlib.Repr()
 _SHOWN.maxstring = _SHOWN.maxother = 60
+_SHOWN_KEYS: Final = 8
+
+
+class Judged(Protocol):
+    """What must be known of a plan: its controls and checks, by index."""
+
+    @property
+    def controls(self) -> Sequence[Control] | Mapping[int, Control]: ...
+    @property
+    def checks(self) -> Sequence[FieldCheck] | Mapping[int, FieldCheck]: ...
 
 
 def facts(
-    plan: Plan, stream: Stream, values: Sequence[Any]
+    plan: Judged, stream: Stream, values: Sequence[Any]
 ) -> tuple[tuple[ControlRows, ...], tuple[tuple[int, int, str], ...]]:
     """The controls and missing fields of a stream's rows, as :class:`fanfold.protocol.StreamRows` has them.
 
     A row whose path leads nowhere belongs to no label: the field that is missing on the way fails the item
     before its label is asked for.
+
+    Args:
+        plan: The plan, or the part of it that the stream refers to.
+        stream: Which controls and checks there are, and where in a value.
+        values: The rows.
     """
     controls = tuple(
         _control(plan.controls[control], _follow(values, path)) for control, path in stream.controls
@@ -43,10 +65,27 @@ def facts(
     return controls, missing
 
 
+# ------------------------------------------------------------------------------------------- fields
+
+
 def _follow(values: Sequence[Any], path: Path) -> Sequence[Any]:
     for name in path:
-        values = [_field(value, name) for value in values]
+        values = _fields(values, name)
     return values
+
+
+def _fields(values: Sequence[Any], name: str) -> list[Any]:
+    kinds = set(map(type, values))
+    if len(kinds) == 1:
+        kind = kinds.pop()
+        try:
+            if kind is dict:
+                return list(map(itemgetter(name), values))
+            if "." not in name and not issubclass(kind, Mapping):
+                return list(map(attrgetter(name), values))
+        except Exception:  # some lack it: find out which, below
+            return [_field(value, name) for value in values]
+    return [_field(value, name) for value in values]
 
 
 def _field(value: Any, name: str) -> Any:
@@ -54,11 +93,13 @@ def _field(value: Any, name: str) -> Any:
         return value
     try:
         return get_field(value, name)
-    except LookupError:
+    except Exception:  # LookupError, or whatever a user's property raises
         return _MISSING
 
 
 def _check(check: int, name: str, values: Sequence[Any]) -> tuple[int, int, str] | None:
+    if set(map(type, values)) == {dict} and all(map(contains, values, repeat(name))):
+        return None
     rows, text = 0, ""
     for row, value in enumerate(values):
         if value is not _MISSING and _field(value, name) is _MISSING:
@@ -67,71 +108,92 @@ def _check(check: int, name: str, values: Sequence[Any]) -> tuple[int, int, str]
     return (check, rows, text) if rows else None
 
 
+# ------------------------------------------------------------------------------------------- masks, labels
+
+
 def _control(control: Control, values: Sequence[Any]) -> ControlRows:
-    """Judge each *distinct* value once; which rows have it is then found by C code."""
-    judge = _mask if control.kind == "mask" else _labels(control.labels)
+    if len(control.labels) > _LABELS_LIMIT:
+        return _many_labels(control, values)
     kinds = set(map(type, values))
-    if len(kinds) == 1 and kinds <= _PLAIN:
-        distinct = list(dict.fromkeys(values))
-        if len(distinct) <= _DISTINCT:
-            verdicts = [judge(value) for value in distinct]
-            rows = _rows_of(values, distinct)
-            return _grouped(control, verdicts, rows, distinct)
-    verdicts = [_SKIPPED if value is _MISSING else judge(value) for value in values]
-    return _grouped(control, verdicts, [1 << row for row in range(len(values))], values)
+    if control.kind == "mask":
+        if kinds <= {bool}:
+            # As bytes a mask is its own set: 1 where it is true.
+            return ControlRows(control.index, (_rows(bytes(values), 1),))
+        codes: Iterable[int] = map(_mask, values)
+    elif kinds <= _PLAIN and set(map(type, control.labels)) <= _PLAIN:
+        table: dict[Any, int] = {}
+        for code, label in enumerate(control.labels):
+            table.setdefault(label, code)
+        codes = map(table.get, values, repeat(_ILLEGAL))
+    else:
+        codes = (_label(control.labels, value) for value in values)
+    told = bytes(codes)
+    return ControlRows(
+        control.index,
+        tuple(_rows(told, code) for code in range(len(control.labels))),
+        () if control.rest or _ILLEGAL not in told else _illegal(told, values),
+    )
 
 
-def _rows_of(values: Sequence[Any], distinct: list[Any]) -> list[int]:
-    """For each distinct value the set of rows that have it."""
-    if len(distinct) == 1:
-        return [(1 << len(values)) - 1]
-    numbers = {value: number for number, value in enumerate(distinct)}
-    text = bytes(map(numbers.__getitem__, values))[::-1]
-    tables = (bytes(48 + (byte == number) for byte in range(256)) for number in range(len(distinct)))
-    return [int(text.translate(table), 2) for table in tables]
+def _illegal(told: bytes, values: Sequence[Any]) -> tuple[tuple[int, str], ...]:
+    return tuple(
+        (row, describe(value)) for row, value in enumerate(values) if told[row] == _ILLEGAL
+    )
 
 
-def _grouped(
-    control: Control, verdicts: Sequence[int], rows: Sequence[int], values: Sequence[Any]
-) -> ControlRows:
+def _many_labels(control: Control, values: Sequence[Any]) -> ControlRows:
     sets = [0] * len(control.labels)
     illegal: list[tuple[int, str]] = []
-    strict = control.kind == "mask" or not control.rest
-    for verdict, bits, value in zip(verdicts, rows, values, strict=True):
-        if verdict >= 0:
-            sets[verdict] |= bits
-        elif verdict == _ILLEGAL and strict:
-            text = describe(value)
-            illegal += [(row, text) for row in bit_positions(bits)]
-    return ControlRows(control.index, tuple(sets), tuple(sorted(illegal)))
+    for row, value in enumerate(values):
+        code = _label(control.labels, value, nowhere=-1, illegal=-2)
+        if code >= 0:
+            sets[code] |= 1 << row
+        elif code == -2 and not control.rest:
+            illegal.append((row, describe(value)))
+    return ControlRows(control.index, tuple(sets), tuple(illegal))
+
+
+def _rows(told: bytes, code: int) -> int:
+    """The positions of ``code`` as a set."""
+    return int(told.translate(_digits(code))[::-1], 2) if code in told else 0
+
+
+@cache
+def _digits(code: int) -> bytes:
+    """A table that turns ``code`` into the digit 1 and all other bytes into 0."""
+    return bytes(ord("0") + (byte == code) for byte in range(256))
 
 
 def _mask(value: Any) -> int:
-    """0 for true; a mask has no other label."""
-    if value is True:
-        return 0
-    if value is False:
-        return _SKIPPED
+    """0 for true, which is a mask's only label; false has none."""
+    if value is _MISSING:
+        return _NOWHERE
     kind = type(value)
-    if kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_"):
-        return 0 if value else _SKIPPED
+    if kind is bool or (kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_")):
+        return 0 if value else _NOWHERE
     return _ILLEGAL
 
 
-def _labels(labels: tuple[Any, ...]) -> Callable[[Any], int]:
-    def judge(value: Any) -> int:
-        for index, label in enumerate(labels):
-            if label == value:
-                return index
-        return _ILLEGAL
-
-    return judge
+def _label(
+    labels: Sequence[Any], value: Any, nowhere: int = _NOWHERE, illegal: int = _ILLEGAL
+) -> int:
+    if value is _MISSING:
+        return nowhere
+    for code, label in enumerate(labels):
+        try:
+            if value == label:
+                return code
+        except Exception:  # what cannot be compared, an array for one, is not equal
+            continue
+    return illegal
 
 
 def describe(value: Any) -> str:
     """A value in a few words, for messages."""
     if isinstance(value, dict):
-        return f"a dict with the keys {', '.join(map(str, list(value)[:8])) or '(none)'}"
+        keys = ", ".join(str(key)[:30] for key in list(value)[:_SHOWN_KEYS])
+        more = ", …" if len(value) > _SHOWN_KEYS else ""
+        return f"a dict with the keys {keys or '(none)'}{more}"
     try:
         return f"{_SHOWN.repr(value)} ({type(value).__name__})"
     except Exception as error:  # a user's __repr__ may do anything

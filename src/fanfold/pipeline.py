@@ -7,7 +7,7 @@ model's work, checking and lowering the compiler's, running the driver's; this m
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, overload
 
@@ -25,7 +25,10 @@ from fanfold.model.trace import Trace, current, here
 from fanfold.plan import Plan
 
 if TYPE_CHECKING:
-    from fanfold.driver.run import Report, Result
+    from os import PathLike
+
+    from fanfold.backends.base import Backend
+    from fanfold.driver.run import Check, Report, Result
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,6 +40,8 @@ class Pipeline(Generic[P, R]):
     Made by :func:`fanfold.pipeline`; immutable: :meth:`using` gives a changed copy. Problems are told when
     it is compiled, which the first use does.
     """
+
+    __name__: str
 
     def __init__(
         self,
@@ -220,42 +225,95 @@ class Pipeline(Generic[P, R]):
         pipeline = self.using(settings) if settings else self
         return driver.call(pipeline.plan(), values)
 
-    def run(self, source: Any, sink: Any = None, **options: Any) -> Report:
+    def run(
+        self,
+        source: Any,
+        sink: Any = None,
+        *,
+        backend: str | Backend = "local",
+        run_dir: str | PathLike[str] | None = None,
+        order: Literal["source", "completed"] = "source",
+        limit: int | None = None,
+        progress: bool | None = None,
+        duplicates: Literal["error", "first"] = "error",
+        **later: Any,
+    ) -> Report:
         """Run the whole job: every item of a source, records into a sink.
 
         Args:
             source: A source such as ``ff.read_files("corpus/**/*.pdf")``, or any iterable of items.
-            sink: Where records go, such as ``ff.write_jsonl("out/")``; a dict of sinks for a pipeline
-                that returns a dict, with the same names. None: nothing is written.
-            **options: ``backend``, ``run_dir``, ``order``, ``limit``, ``progress``, ``duplicates`` and
-                what else :func:`fanfold.driver.run.run` takes.
+            sink: Where records go, such as ``ff.write_jsonl("out/")``; a dict or tuple of sinks where
+                the pipeline returns a dict or tuple. None: nothing is written.
+            backend: ``"local"`` (worker processes), ``"inline"`` (this thread), or a backend object.
+            run_dir: Where ``report.json`` and ``failures.jsonl`` go; by default ``OUT/.fanfold/RUN``.
+            order: Records in the order of the ``"source"``, or as they are ``"completed"``.
+            limit: Take only so many items of the source.
+            progress: False: show none. Otherwise standard error shows it, live on a terminal.
+            duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
+            **later: Options that are not available yet, refused by name.
 
         Returns:
             What became of every root, and what it cost.
 
         Raises:
             PipelineError: The pipeline has problems.
-            UsageError: The names of sinks and outputs differ (FF228).
+            UsageError: The arguments do not fit together, or an option is not available (FF228).
+            SetupError: A worker or the backend cannot be started.
+            SourceError: The source cannot go on. What had ended before is written.
+            SinkError: Records cannot be written.
         """
+        _refuse(later)
         from fanfold.driver import run as driver
 
-        plan = self.plan()
-        self._check_sinks(plan, sink)
-        return driver.run(plan, source, sink, **options)
+        return driver.run(
+            self.plan(),
+            source,
+            sink,
+            backend=backend,
+            run_dir=run_dir,
+            order=order,
+            limit=limit,
+            progress=progress,
+            duplicates=duplicates,
+        )
 
-    def stream(self, items: Any, **options: Any) -> Iterator[Result]:
+    def stream(
+        self,
+        items: Any,
+        *,
+        backend: str | Backend = "local",
+        order: Literal["source", "completed"] = "source",
+        duplicates: Literal["error", "first"] = "error",
+        **later: Any,
+    ) -> Generator[Result, None, None]:
         """Results as parents finish; lazy at both ends. Closing the iterator stops the run.
 
         Args:
             items: A source, or any iterable of items, which may be endless.
-            **options: ``backend``, ``order`` and what else :func:`fanfold.driver.run.stream` takes.
+            backend: As for :meth:`run`.
+            order: Results in the order of the ``"source"``, or as they are ``"completed"``.
+            duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
+            **later: Options that are not available yet, refused by name.
+
+        Raises:
+            PipelineError: The pipeline has problems.
+            UsageError: The arguments do not fit together, or an option is not available (FF228).
+            FanfoldError: While iterating: as :meth:`run`.
         """
+        _refuse(later)
         from fanfold.driver import run as driver
 
-        return driver.stream(self.plan(), items, **options)
+        return driver.stream(
+            self.plan(), items, backend=backend, order=order, duplicates=duplicates
+        )
 
-    def check(self, sample: Any, n: int = 3) -> Any:
-        """A dry run of the first ``n`` items of a source, stage by stage."""
+    def check(self, sample: Any, n: int = 3) -> Check:
+        """A dry run of the first ``n`` items, in this thread: what goes into and out of each stage.
+
+        Args:
+            sample: A source, or an iterable of items.
+            n: How many items.
+        """
         from fanfold.driver import run as driver
 
         return driver.check(self.plan(), sample, n)
@@ -282,26 +340,17 @@ class Pipeline(Generic[P, R]):
         with trace.inlining(self._overrides):
             return self._declaration.function(*values, **{**self.settings, **settings})
 
-    def _check_sinks(self, plan: Plan, sink: Any) -> None:
-        if not isinstance(sink, Mapping):
-            return
-        names = [output.name for output in plan.outputs if output.name is not None]
-        if plan.structure != "dict":
+
+_ANNOUNCED = ("resume", "memory", "max_failed", "retry_failed", "seed")
+
+
+def _refuse(options: Mapping[str, Any]) -> None:
+    for name in options:
+        if name in _ANNOUNCED:
             raise UsageError(
-                "FF228",
-                f"pipeline {self.name!r} returns no dict but was given a dict of sinks.",
-                "Give one sink, or return a dict of outputs.",
+                "FF228", f"the run option {name!r} is not available yet.", "Leave it out."
             )
-        unknown = [name for name in sink if name not in names]
-        missing = [name for name in names if name not in sink]
-        if unknown or missing:
-            parts = [f"no output {name!r}" for name in unknown]
-            parts += [f"no sink for output {name!r}" for name in missing]
-            raise UsageError(
-                "FF228",
-                f"pipeline {self.name!r} and its sinks do not match: {', '.join(parts)}.",
-                f"Give one sink for each of {', '.join(map(repr, names))}.",
-            )
+        raise UsageError("FF228", f"there is no run option {name!r}.")
 
 
 @overload

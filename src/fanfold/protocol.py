@@ -21,8 +21,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from fanfold.columns import Column, Ref
 from fanfold.failures import Failure
@@ -198,6 +197,10 @@ class SourceExhausted(NamedTuple):
 DriverEvent: TypeAlias = RootsAdmitted | RootsCommitted | SourceExhausted
 
 
+_NO_ORDINALS: Final[Mapping[int, tuple[tuple[int, ...], ...]]] = {}
+"""A plain dict, since a read-only view of one cannot be sent to a writer; nobody changes it."""
+
+
 class RootResult(NamedTuple):
     """What became of a root and where its outputs' values are.
 
@@ -211,7 +214,7 @@ class RootResult(NamedTuple):
     columns: tuple[Column | None, ...]
     """For each output of the plan one column (a root-level output: of one value; a child-level output: of
     its done items) or None where there is nothing to read."""
-    ordinals: Mapping[int, tuple[tuple[int, ...], ...]] = MappingProxyType({})
+    ordinals: Mapping[int, tuple[tuple[int, ...], ...]] = _NO_ORDINALS
     """By child-level output: the items' ordinals below the root, one tuple per item."""
     failures: tuple[Failure, ...] = ()
     """What failed under this root, each where it originated."""

@@ -1,3 +1,5 @@
+"""What little logic a plan has: travelling to workers, source lines."""
+
 import pickle
 
 import cloudpickle

@@ -1,35 +1,45 @@
-"""What counts as children (or as a batch's results): lists, tuples, arrays with a first axis, iterators.
+"""What counts as children, and as a batch's results: lists, tuples, arrays with a first axis.
 
-Strings, bytes, mappings and sets do not: they would be opened by mistake, or have no order.
+Strings, bytes, mappings and sets do not: they would be opened by mistake, or have no order. An iterator is
+children only as the sole value that a stage returns; whoever runs the stage sees to that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
-def is_children(value: Any) -> bool:
-    """Whether a value can be opened into ordered children."""
-    if isinstance(value, (list, tuple, Iterator)):
-        return True
-    if isinstance(value, (str, bytes, bytearray, memoryview, Mapping, Set)):
-        return False
-    if isinstance(value, Sequence):
-        return True
-    shape = getattr(value, "shape", None)
-    return shape is not None and len(shape) >= 1 and hasattr(value, "__getitem__")
-
-
 def listed(value: Any) -> list[Any] | None:
-    """The children as a list, or None where there are none to be had."""
+    """The children as a list, or None where there are none to be had.
+
+    >>> listed((1, 2)), listed("no"), listed({3})
+    ([1, 2], None, None)
+
+    Raises:
+        Exception: Whatever a user's sequence raises when it is read.
+    """
     if type(value) is list:
         return value
-    return list(value) if is_children(value) else None
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    if isinstance(value, (str, bytes, bytearray, memoryview, Mapping)):
+        return None
+    if isinstance(value, Sequence):
+        return list(value)
+    shape = getattr(value, "shape", None)
+    if shape and hasattr(value, "__getitem__"):
+        # By index: to iterate over a data frame gives the names of its columns.
+        return [value[i] for i in range(shape[0])]
+    return None
 
 
 def kind_of(value: Any) -> str:
-    """A value's kind in words, for messages."""
+    """A value's kind in words, for messages.
+
+    >>> kind_of(3), kind_of("a")
+    ('an int', 'a str')
+    """
     shape = getattr(value, "shape", None)
     name = type(value).__name__
     article = "an" if name[:1].lower() in "aeiou" else "a"

@@ -9,7 +9,7 @@ import itertools
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from fanfold.backends.base import (
     BackendEvent,
@@ -20,29 +20,42 @@ from fanfold.backends.base import (
     output_values,
     write_failed,
 )
+from fanfold.backends.stage_plan import stage_plan
 from fanfold.backends.worker import StageRunner
 from fanfold.columns import Column, Ref, assemble
 from fanfold.failures import Failure
 from fanfold.plan import Plan
 from fanfold.protocol import Event, RootResult, Rows, RunBatch, WorkerFailed, WorkerStarted
 
-CONTAINED = (Exception, SystemExit)
+CONTAINED: Final = (Exception, SystemExit)
 """What fails an item here: not ``KeyboardInterrupt``, which is the user's own."""
+_ROW_BYTES: Final = 64
+"""What a row counts as: nothing is copied, so its size does not matter."""
 
 
 class MemoryValues:
-    """Blocks as lists in this process."""
+    """Blocks as lists in this process; implements :class:`fanfold.backends.values.Values`."""
 
     def __init__(self) -> None:
         self.blocks: dict[Ref, Sequence[Any]] = {}
         self._numbers = itertools.count()
 
-    def put(self, stream: int, rows: Sequence[Any]) -> Rows:
+    def put(self, port: int, rows: Sequence[Any]) -> Rows:
+        """Keep the rows; the list itself is the worker's and will not change."""
         ref = next(self._numbers)
-        self.blocks[ref] = list(rows)
-        return Rows(ref, len(rows))
+        self.blocks[ref] = rows
+        return Rows(ref, len(rows), _ROW_BYTES * len(rows))
+
+    def take_back(self, rows: Rows) -> None:
+        """Forget the block."""
+        del self.blocks[rows.ref]
+
+    def row_bytes(self, port: int) -> int:
+        """The same for all."""
+        return _ROW_BYTES
 
     def read(self, columns: Sequence[Column]) -> list[list[Any]]:
+        """The values themselves, not copies."""
         return [assemble(column, self.blocks.__getitem__) for column in columns]
 
 
@@ -64,49 +77,60 @@ class InlineBackend:
         self._plan: Plan | None = None
         self._writer: RecordWriter | None = None
 
-    def start(
-        self, plan: Plan, workers: Sequence[WorkerSpec], writer: RecordWriter | None
-    ) -> None:
+    def start(self, plan: Plan, workers: Sequence[WorkerSpec], writer: RecordWriter | None) -> None:
+        """Note what to construct at the next poll; open the writer."""
         self._plan = plan
         self._specs = {spec.worker: spec for spec in workers}
         self._starting.extend(self._specs)
-        self._writer = writer
         if writer is not None:
             writer.open()
+        self._writer = writer
 
     def submit(self, worker: int, batch: RunBatch) -> None:
+        """Queue a batch."""
         self._batches.append((worker, batch))
 
     def restart(self, worker: int) -> None:
+        """Construct the stage anew; no worker dies here, but the contract has it."""
         self._starting.append(worker)
 
     def write(self, results: Sequence[RootResult]) -> None:
-        assert self._writer is not None
+        """Write at once."""
+        assert self._writer is not None, "write() without a writer"
+        written: list[int] = []
+        failed: list[BackendEvent] = []
         for result in results:
             try:
                 self._writer.write(result, output_values(result, self._values.read))
             except Exception as error:
-                self._tell(write_failed(result.root, error))
-                return
-        self._tell(RecordsWritten(tuple(result.root for result in results)))
+                failed.append(write_failed(result.root, error))
+                break
+            written.append(result.root)
+        if written:
+            self._tell([RecordsWritten(tuple(written))])
+        self._tell(failed)
 
     def close_writer(self) -> None:
+        """Close the sinks at once."""
         writer, self._writer = self._writer, None
-        assert writer is not None
+        assert writer is not None, "close_writer() without a writer"
         try:
             writer.close()
         except Exception as error:
-            self._tell(write_failed(-1, error))
+            self._tell([write_failed(-1, error)])
         else:
-            self._tell(WriterClosed())
+            self._tell([WriterClosed()])
 
     def put(self, values: Sequence[Any]) -> Rows:
-        return self._values.put(-1, values)
+        """Keep a source's values."""
+        return self._values.put(-1, list(values))
 
     def read(self, column: Column) -> list[Any]:
+        """The values of a column."""
         return self._values.read([column])[0]
 
     def release(self, refs: Iterable[Ref]) -> None:
+        """Forget blocks."""
         for ref in refs:
             del self._values.blocks[ref]
 
@@ -114,18 +138,17 @@ class InlineBackend:
         """Run the next batch, if any. Never waits: there is nobody to wait for."""
         while self._starting:
             self._construct(self._starting.popleft())
-        if self._batches:
+        if self._batches and not self._events:
             worker, batch = self._batches.popleft()
             self._runners[worker].run(batch)
         events, self._events = self._events, []
         return events
 
     def _construct(self, worker: int) -> None:
-        assert self._plan is not None
+        assert self._plan is not None, "start() comes first"
         spec = self._specs[worker]
         runner = StageRunner(
-            self._plan,
-            spec.stage,
+            stage_plan(self._plan, spec.stage),
             self._values,
             self._tell,
             worker=spec.name,
@@ -134,21 +157,24 @@ class InlineBackend:
         try:
             runner.construct()
         except self._contain as error:
-            failure = Failure.from_exception(error, worker=spec.name)
-            self._tell(WorkerFailed(worker, failure))
+            self._tell([WorkerFailed(worker, Failure.from_exception(error, worker=spec.name))])
             return
         self._runners[worker] = runner
-        self._tell(WorkerStarted(worker))
+        self._tell([WorkerStarted(worker)])
 
-    def _tell(self, event: Event | BackendEvent) -> None:
-        self._events.append(event._replace(time_s=time.monotonic()))
+    def _tell(self, events: Sequence[Event | BackendEvent]) -> None:
+        now_s = time.monotonic()
+        self._events += [event._replace(time_s=now_s) for event in events]
 
     def worker_log_tail(self, worker: int, limit_bytes: int = 4_096) -> str:
+        """Nothing: output goes where the caller's goes."""
         return ""
 
     def close(self) -> None:
+        """Forget workers and values; close the writer if nobody has."""
         writer, self._writer = self._writer, None
+        self._runners.clear()
+        self._batches.clear()
+        self._values.blocks.clear()
         if writer is not None:
             writer.close()
-        self._runners.clear()
-        self._values.blocks.clear()

@@ -1,163 +1,150 @@
 """Runs one stage's code: batches in, events out. Knows no transport, no membership, no outcome.
 
 Owns the handling of what users' functions take, return, yield and raise. Where values are read from and
-stored to, and how events travel, is given by the backend (:class:`Values`, ``emit``).
+stored to, and how events travel, is given by the backend (:class:`~fanfold.backends.values.Values`, ``emit``);
+what a batch gives is collected and reported by :mod:`fanfold.backends.delivery`.
+
+Rules
+-----
+1. A batched stage gets lists and returns one element per item. If it raises, or returns too few or too many,
+   nobody knows who is guilty, and the batch ends with ``BatchRaised``; of a batch of one it is known. An
+   ``ItemFailure`` in an item's place fails that task.
+2. Any other stage runs item by item. What has waited for :data:`RELEASE_S` is reported between items.
+3. An iterator that it returns is run dry; its children are released while it runs. If it raises, the task
+   fails after what it gave.
+4. With several outputs each element, or child, is a tuple of so many.
+5. Of each task's children the first ``skip`` were released by an earlier attempt, and are not again.
 """
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from itertools import chain
+from typing import Any, Final
 
-from fanfold.backends.children import is_children, kind_of, listed
-from fanfold.columns import Column, get_field
-from fanfold.extract import facts
+from fanfold.backends.children import kind_of, listed
+from fanfold.backends.delivery import BYTES_PER_CHILD, Delivery, Emit, Opening
+from fanfold.backends.stage_plan import StagePlan
+from fanfold.backends.values import Values
+from fanfold.columns import get_field
+from fanfold.errors import UsageError
 from fanfold.failures import Failure, ItemFailure
-from fanfold.plan import CallNode, CallStreams, Expansion, Plan, StageSpec, Stream
-from fanfold.protocol import (
-    BatchEvent,
-    BatchFinished,
-    BatchRaised,
-    ChildrenReleased,
-    ExpansionSealed,
-    Rows,
-    RunBatch,
-    StreamRows,
-    TasksFinished,
-)
+from fanfold.plan import CallNode
+from fanfold.protocol import BatchFinished, BatchRaised, RunBatch
 
-RELEASE_S: Final = 0.02
-"""Children that have waited so long are released."""
-RELEASE_CHILDREN: Final = 4096
-RELEASE_BYTES: Final = 4 * 1024 * 1024
-"""Bytes of arrays and strings, as far as they show, that are released together."""
+RELEASE_S: Final = 0.005
+"""Children, and results of single items, that have waited so long are reported."""
 
 
-class Unstorable(Exception):
-    """Some rows cannot be stored: pairs of a row's number and what to say of it."""
-
-    def __init__(self, rows: list[tuple[int, Failure]]) -> None:
-        super().__init__(f"{len(rows)} values cannot be stored")
-        self.rows = rows
+class ContractBroken(Exception):
+    """A user's stage gave something of the wrong shape; the message says what was expected."""
 
 
-class Values(Protocol):
-    """A backend's store, as a worker sees it."""
-
-    def read(self, columns: Sequence[Column]) -> list[list[Any]]:
-        """The values of a batch's columns; a value that occurs twice is decoded once."""
-        ...
-
-    def put(self, stream: int, rows: Sequence[Any]) -> Rows:
-        """Store rows as one block; ``stream`` is the port, for learning sizes.
-
-        Raises:
-            Unstorable: Names the rows that cannot be stored.
-        """
-        ...
+class NotDeterministic(Exception):
+    """A new attempt gave fewer children than an earlier one had released."""
 
 
 class StageRunner:
     """One replica of a stage.
 
     Args:
-        plan: The whole plan.
-        stage: Which stage this replica holds.
+        plan: The stage's part of the plan.
         values: Where values are.
-        emit: Takes each event as it happens.
+        emit: Takes the events of a batch, those of one flush together.
         worker: The replica's name, for failures.
-        contain: Exceptions of users' code that fail its items; others go through.
+        contain: Exceptions of users' code that fail its items; others go through to who runs the batch.
+        clock: Seconds since whenever.
     """
 
     def __init__(
         self,
-        plan: Plan,
-        stage: int,
+        plan: StagePlan,
         values: Values,
-        emit: Callable[[BatchEvent], None],
+        emit: Emit,
         *,
         worker: str = "",
         contain: tuple[type[BaseException], ...] = (BaseException,),
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.plan = plan
-        self.spec: StageSpec = plan.stages[stage]
+        self._plan = plan
         self._values = values
         self._emit = emit
-        self.worker = worker
-        self.contain = contain
-        self._run: Callable[..., Any] | None = None
+        self._worker = worker
+        self._contain = contain
+        self._clock = clock
+        self._function: Callable[..., Any] | None = None
 
     def construct(self) -> None:
-        """Make the stage's callable; a class is constructed here, once."""
-        spec = self.spec
+        """Make the stage's callable; a class is constructed here, once.
+
+        Raises:
+            BaseException: Whatever the constructor raises.
+        """
+        spec = self._plan.stage
         target = spec.target(*spec.args, **dict(spec.kwargs)) if spec.is_class else spec.target
-        self._run = target if spec.method is None else getattr(target, spec.method)
+        self._function = target if spec.method is None else getattr(target, spec.method)
 
     def run(self, batch: RunBatch, *, wait_s: float = 0.0) -> None:
-        """Run a batch; every event that the protocol asks for is emitted before this returns."""
-        assert self._run is not None, "construct() comes first"
-        call = self.plan.nodes[batch.call]
-        assert isinstance(call, CallNode)
-        columns = self._values.read(batch.columns)
-        run = _BatchRun(self, batch, call, self.plan.streams[batch.call], self._run)
-        started = time.perf_counter()
-        try:
-            if self.spec.batch_size is not None:
-                finished = run.all_at_once(columns)
-            else:
-                run.one_by_one(columns)
-                finished = True
-        finally:
-            busy_s = time.perf_counter() - started
-        if finished:
-            self._emit(
-                BatchFinished(batch.batch, busy_s=busy_s, attempt=batch.attempt, wait_s=wait_s)
-            )
+        """Run a batch; every event that the protocol asks for is emitted before this returns.
 
-    # The three below serve _BatchRun.
+        Args:
+            batch: What to run.
+            wait_s: How long this worker waited for it, for the report.
+
+        Raises:
+            BaseException: What users' code raised, if it is not among those to contain.
+        """
+        assert self._function is not None, "construct() comes first"
+        call = self._plan.calls[batch.call]
+        delivery = Delivery(
+            batch,
+            self._plan,
+            self._plan.streams[batch.call],
+            len(call.outputs),
+            self._values,
+            self._emit,
+            self._worker,
+        )
+        run = _BatchRun(batch, call, self._function, delivery, self.failure, self._clock)
+        try:
+            columns = self._values.read(batch.columns)
+            if self._plan.stage.batch_size is not None:
+                results = run.call_once(columns)
+        except BaseException as error:
+            # Who of several is guilty is not known; the same holds for inputs that cannot be unpickled.
+            failure = self.failure(error)
+            if batch.count > 1:
+                raised = BatchRaised(batch.batch, failure, run.busy_s, attempt=batch.attempt)
+                self._emit([raised])
+                return
+            delivery.failed(0, failure)
+        else:
+            if self._plan.stage.batch_size is None:
+                run.one_by_one(columns)
+            else:
+                run.deliver(results)
+        finished = BatchFinished(batch.batch, run.busy_s, attempt=batch.attempt, wait_s=wait_s)
+        delivery.flush(batch.count, finished)
 
     def failure(self, error: BaseException) -> Failure:
-        """The record of an exception that is contained; any other goes on."""
-        if not isinstance(error, self.contain):
+        """The record of an error that is contained; any other goes through.
+
+        Raises:
+            BaseException: ``error``, if it is not contained.
+            UsageError: A broken contract that is not contained.
+        """
+        if isinstance(error, ContractBroken):
+            if not issubclass(ContractBroken, self._contain):
+                raise UsageError(
+                    "FF407", f"stage {self._plan.stage.name!r}: {error}.", "Change what it returns."
+                )
+            return Failure(kind="contract", message=str(error), worker=self._worker)
+        if not isinstance(error, self._contain):
             raise error
-        if isinstance(error, _ContractBroken):
-            return self.contract(str(error))
-        if isinstance(error, _NotDeterministic):
-            return Failure(kind="not_deterministic", message=str(error), worker=self.worker)
-        return Failure.from_exception(error, worker=self.worker)
-
-    def contract(self, message: str) -> Failure:
-        """The record of a value of the wrong shape."""
-        if not issubclass(ValueError, self.contain):
-            raise ValueError(message)
-        return Failure(kind="contract", message=message, worker=self.worker)
-
-    def emit(self, event: BatchEvent) -> None:
-        self._emit(event)
-
-    def store(self, stream: Stream, rows: Sequence[Any]) -> StreamRows:
-        """Store a stream's rows and find their facts."""
-        controls, missing = (
-            facts(self.plan, stream, rows) if stream.controls or stream.checks else ((), ())
-        )
-        stored = self._values.put(stream.port, rows) if stream.stored and rows else None
-        return StreamRows(stream.port, stored, controls, missing)
-
-
-@dataclass(slots=True)
-class _Pending:
-    """Children of one expansion that were made and not yet released."""
-
-    expansion: Expansion
-    rows: list[list[Any]]
-    """By stream."""
-    counts: list[tuple[int, int]]
-    sealed: list[int]
-    since_s: float = 0.0
-    size_bytes: int = 0
+        if isinstance(error, NotDeterministic):
+            return Failure(kind="not_deterministic", message=str(error), worker=self._worker)
+        return Failure.from_exception(error, worker=self._worker)
 
 
 class _BatchRun:
@@ -165,370 +152,274 @@ class _BatchRun:
 
     def __init__(
         self,
-        runner: StageRunner,
         batch: RunBatch,
         call: CallNode,
-        streams: CallStreams,
         function: Callable[..., Any],
+        delivery: Delivery,
+        failure: Callable[[BaseException], Failure],
+        clock: Callable[[], float],
     ) -> None:
-        self.runner = runner
-        self.batch = batch
-        self.function = function
-        self.streams = streams
-        self.outputs = len(call.outputs)
-        self.static = dict(call.static)
-        self.positional = [i for i, item in enumerate(call.inputs) if item.keyword is None]
-        self.keywords = {
+        self._batch = batch
+        self._function = function
+        self._delivery = delivery
+        self._failure = failure
+        self._clock = clock
+        self._outputs = len(call.outputs)
+        self._static = call.static
+        self._positional = [i for i, item in enumerate(call.inputs) if item.keyword is None]
+        self._keywords = {
             item.keyword: i for i, item in enumerate(call.inputs) if item.keyword is not None
         }
-        self.failures: dict[int, Failure] = {}
-        self.pending = [
-            _Pending(e, [[] for _ in e.streams], [], []) for e in streams.expansions
-        ]
+        self._whole = bool(delivery.has_items)
+        self._due_s = clock() + RELEASE_S
+        self._flush_s = 0.0
+        self.busy_s = 0.0
+        """Time spent in the user's code."""
 
-    def _arguments(self, values: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-        keywords = {name: values[i] for name, i in self.keywords.items()}
-        return [values[i] for i in self.positional], {**keywords, **self.static}
+    def _call(self, values: Sequence[Any]) -> Any:
+        positional = [values[i] for i in self._positional]
+        if not (self._keywords or self._static):
+            return self._function(*positional)
+        keywords = {name: values[i] for name, i in self._keywords.items()}
+        return self._function(*positional, **keywords, **self._static)
 
     # ------------------------------------------------------------------------------ batched stages
 
-    def all_at_once(self, columns: list[list[Any]]) -> bool:
-        """Run a batched stage; False if it raised and the batch has ended with that."""
-        count = self.batch.count
-        args, kwargs = self._arguments(columns)
-        started = time.perf_counter()
+    def call_once(self, columns: Sequence[list[Any]]) -> list[Any]:
+        """Run a batched stage on lists; its results, one for each item.
+
+        Raises:
+            ContractBroken: It returned something else.
+            BaseException: What the user's code raises.
+        """
+        started = self._clock()
         try:
-            returned = self.function(*args, **kwargs)
-            results = returned if type(returned) is list else _as_list(returned)
-        except BaseException as error:
-            return self._not_done(self.runner.failure(error), started)
-        if results is None or len(results) != count:
-            what = kind_of(returned) if results is None else f"{len(results)} values"
-            message = f"a batch of {count} items needs a sequence of {count} results, got {what}"
-            return self._not_done(self.runner.contract(message), started)
-        self._deliver(results)
-        return True
-
-    def _not_done(self, failure: Failure, started: float) -> bool:
-        """Nothing of the batch is done, and who is guilty is not known unless it is the only one."""
-        if self.batch.count == 1:
-            self._finish_tasks({0: failure}, [])
-            return True
-        busy_s = time.perf_counter() - started
-        self.runner.emit(
-            BatchRaised(self.batch.batch, failure, busy_s=busy_s, attempt=self.batch.attempt)
-        )
-        return False
-
-    def _deliver(self, results: list[Any]) -> None:
-        """Check the results of all tasks, store what they made and report."""
-        failures: dict[int, Failure] = {
-            task: self.runner.failure(value)
-            for task, value in enumerate(results)
-            if isinstance(value, ItemFailure)
-        }
-        columns: list[list[Any]]
-        if self.outputs == 1:
-            columns = [results]
-        else:
-            columns = [[None] * len(results) for _ in range(self.outputs)]
-            for task, value in enumerate(results):
-                if task not in failures:
-                    self._unpack(task, value, columns, failures)
-        for expansion in self.streams.expansions:
-            self._open_all(expansion, columns, failures)
-        self._finish_tasks(failures, columns)
-
-    def _unpack(
-        self, task: int, value: Any, columns: list[list[Any]], failures: dict[int, Failure]
-    ) -> None:
-        """One task's tuple of outputs into the columns."""
-        values = value if isinstance(value, tuple) else listed(value)
-        if values is None or len(values) != self.outputs:
-            got = kind_of(value) if values is None else f"{len(values)} values"
-            failures[task] = self.runner.contract(
-                f"the stage has {self.outputs} outputs, an item's result must be a tuple of "
-                f"{self.outputs}, got {got}"
-            )
-            return
-        failed = next((v for v in values if isinstance(v, ItemFailure)), None)
-        if failed is not None:
-            failures[task] = self.runner.failure(failed)
-            return
-        for column, part in zip(columns, values, strict=True):
-            column[task] = part
-
-    def _open_all(
-        self, expansion: Expansion, columns: list[list[Any]], failures: dict[int, Failure]
-    ) -> None:
-        """The children of all tasks of a batch, released together."""
-        tasks = [task for task in range(self.batch.count) if task not in failures]
-        opened: list[tuple[int, list[list[Any]]]] = []
-        for task in tasks:
-            children = self._children(expansion, [column[task] for column in columns])
-            if isinstance(children, Failure):
-                failures[task] = children
-            elif children is not None:
-                opened.append((task, children))
-        rows = [
-            list(itertools.chain.from_iterable(children[i] for _, children in opened))
-            for i in range(len(expansion.streams))
-        ]
-        counts = [(task, len(children[0])) for task, children in opened]
-        self._release(
-            _Pending(expansion, rows, counts, [task for task, _ in opened]), failures
+            returned = self._call(columns)
+            results = listed(returned)
+        finally:
+            self.busy_s = self._clock() - started
+        if results is not None and len(results) == self._batch.count:
+            return results
+        got = kind_of(returned) if results is None else f"{len(results)}"
+        raise ContractBroken(
+            f"for a batch of {self._batch.count} items it must return a list of {self._batch.count} "
+            f"results, got {got}"
         )
 
-    def _children(
-        self, expansion: Expansion, outputs: Sequence[Any]
-    ) -> list[list[Any]] | Failure | None:
-        """By stream, the children of one task; None if a field on the way is missing."""
-        lists: list[list[Any]] = []
-        for stream in expansion.streams:
-            value = outputs[stream.position]
-            for name in stream.path:
-                try:
-                    value = get_field(value, name)
-                except LookupError:
-                    return None
-            children = listed(value)
-            if children is None:
-                return self.runner.contract(
-                    f"to expand, a value must be a list, a tuple, an array or an iterator of children, "
-                    f"got {kind_of(value)}"
-                )
-            lists.append(children)
-        if len({len(children) for children in lists}) > 1:
-            sizes = " and ".join(str(len(children)) for children in lists)
-            return self.runner.contract(
-                f"outputs that are expanded together must have equally many children, got {sizes}"
-            )
-        return lists
+    def deliver(self, results: list[Any]) -> None:
+        """Take in the results of all tasks of a batched stage."""
+        delivery = self._delivery
+        kinds = set(map(type, results))
+        plain = not any(issubclass(kind, ItemFailure) for kind in kinds)
+        if plain and self._outputs == 1 and not self._batch.skip:
+            openings = delivery.openings
+            if not openings or (kinds == {list} and all(map(_opens_whole, openings))):
+                # The way of tiny children: no Python for each of them, little for each parent.
+                delivery.columns[0] = results
+                for opening in openings:
+                    opening.rows[0] = list(chain.from_iterable(results))
+                    lengths = map(len, results)
+                    opening.counts = {task: n for task, n in enumerate(lengths) if n}
+                    opening.sealed = list(range(len(results)))
+                return
+        for task, value in enumerate(results):
+            try:
+                self._finish(task, value)
+            except Exception as error:
+                delivery.failed(task, self._failure(error))
 
     # ------------------------------------------------------------------------------ one item at a time
 
-    def one_by_one(self, columns: list[list[Any]]) -> None:
-        """Run each item by itself; an item that fails harms no other."""
-        results: list[Any] = []
-        for task in range(self.batch.count):
-            args, kwargs = self._arguments([column[task] for column in columns])
+    def one_by_one(self, columns: Sequence[list[Any]]) -> None:
+        """Run each item by itself; one that fails harms no other."""
+        delivery, last = self._delivery, self._batch.count - 1
+        started = self._clock()
+        for task, values in enumerate(zip(*columns, strict=True)):
             try:
-                value = self.function(*args, **kwargs)
-                if isinstance(value, Iterator):
-                    value = self._stream(task, value)
+                returned = self._call(values)
+                if isinstance(returned, Iterator):
+                    self._stream(task, returned)
+                else:
+                    self._finish(task, returned)
             except BaseException as error:
-                self.failures[task] = self.runner.failure(error)
-                value = None
-            results.append(value)
-        failures = self.failures
-        for task, value in enumerate(results):
-            if isinstance(value, ItemFailure) and task not in failures:
-                failures[task] = self.runner.failure(value)
-        columns_out: list[list[Any]] = [[None] * len(results) for _ in range(self.outputs)]
-        for task, value in enumerate(results):
-            if task in failures:
-                continue
-            if isinstance(value, _Streamed):
-                for column, whole in zip(columns_out, value.columns, strict=True):
-                    column[task] = whole
-            elif self.outputs == 1:
-                columns_out[0][task] = value
-            else:
-                self._unpack(task, value, columns_out, failures)
-        for pending in self.pending:
-            for task, value in enumerate(results):
-                if task in failures or isinstance(value, _Streamed):
-                    continue
-                children = self._children(
-                    pending.expansion, [column[task] for column in columns_out]
-                )
-                if isinstance(children, Failure):
-                    failures[task] = children
-                elif children is not None:
-                    pending.counts.append((task, len(children[0])))
-                    pending.sealed.append(task)
-                    for rows, more in zip(pending.rows, children, strict=True):
-                        rows += more
-            self._release(pending, failures)
-        self._finish_tasks(failures, columns_out)
+                delivery.failed(task, self._failure(error))
+            if task != last and self._clock() >= self._due_s:
+                self._flush(task + 1)
+        self.busy_s = self._clock() - started - self._flush_s
 
-    def _stream(self, task: int, children: Iterator[Any]) -> _Streamed:
-        """Release an iterator's children while it runs; afterwards the task's expansion is sealed."""
-        skip = self.batch.skip[task] if self.batch.skip else 0
-        keep = bool(self.streams.items)
-        whole: list[list[Any]] = [[] for _ in range(self.outputs)]
-        count = 0
-        for pending in self.pending:
-            pending.since_s = time.perf_counter()
+    def _flush(self, stop: int) -> None:
+        """Report on the way."""
+        started = self._clock()
+        self._delivery.flush(stop)
+        now = self._clock()
+        self._flush_s += now - started
+        self._due_s = now + RELEASE_S
+
+    def _finish(self, task: int, value: Any) -> None:
+        """Take in what one task returned.
+
+        Raises:
+            ItemFailure, ContractBroken, NotDeterministic: The task has failed.
+        """
+        outputs = self._unpacked(value, "return")
+        opened: list[tuple[Opening, list[list[Any]]]] = []
+        for opening in self._delivery.openings:
+            children = _children(opening, outputs)
+            if children is not None:
+                opened.append((opening, self._fresh(task, children)))
+        for opening, children in opened:
+            opening.add(task, children)
+        self._delivery.done(outputs)
+
+    def _unpacked(self, value: Any, verb: str) -> Sequence[Any]:
+        """A value for each output."""
+        if self._outputs == 1:
+            values: Sequence[Any] = (value,)
+        elif isinstance(value, ItemFailure):
+            raise value
+        elif isinstance(value, tuple) and len(value) == self._outputs:
+            values = value
+        else:
+            got = f"a tuple of {len(value)}" if isinstance(value, tuple) else kind_of(value)
+            raise ContractBroken(
+                f"with {self._outputs} outputs it must {verb} a tuple of {self._outputs} for each "
+                f"{'item' if verb == 'return' else 'child'}, got {got}"
+            )
+        for part in values:
+            if isinstance(part, ItemFailure):
+                raise part
+        return values
+
+    def _fresh(self, task: int, children: list[list[Any]]) -> list[list[Any]]:
+        """The children that no earlier attempt released."""
+        skip = self._batch.skip[task] if self._batch.skip else 0
+        if not skip:
+            return children
+        self._check_skip(skip, len(children[0]))
+        return [each[skip:] for each in children]
+
+    def _check_skip(self, skip: int, count: int) -> None:
+        if count < skip:
+            raise NotDeterministic(
+                f"an earlier attempt gave {skip} children, this one only {count}"
+            )
+
+    # ------------------------------------------------------------------------------ generators
+
+    def _stream(self, task: int, children: Iterator[Any]) -> None:
+        """Run an iterator dry and release its children on the way.
+
+        Raises:
+            BaseException: What it raises; the children that it gave before are collected or released.
+        """
+        delivery, clock = self._delivery, self._clock
+        skip = self._batch.skip[task] if self._batch.skip else 0
+        whole: list[list[Any]] = [[] for _ in range(self._outputs)]
+        collected = _Collected(task, delivery)
+        targets, room, single = collected.targets, collected.room, self._outputs == 1
+        given = 0
         try:
             for child in children:
-                parts = (child,) if self.outputs == 1 else self._parts(child)
-                if keep:
+                if single and not isinstance(child, ItemFailure):
+                    parts: Sequence[Any] = (child,)
+                else:
+                    parts = self._unpacked(child, "yield")
+                given += 1
+                if self._whole:
                     for column, part in zip(whole, parts, strict=True):
                         column.append(part)
-                count += 1
-                if count > skip:
-                    self._add_child(task, parts)
+                if given <= skip:
+                    continue
+                for append, position in targets:
+                    append(parts[position])
+                room -= 1 + _apparent_bytes(parts[0]) / BYTES_PER_CHILD
+                if room <= 0 or clock() >= self._due_s:
+                    collected.settle()
+                    self._flush(task)
+                    if task in delivery.failures:
+                        break  # something of it could not be stored
+                    collected = _Collected(task, delivery)
+                    targets, room = collected.targets, collected.room
         finally:
-            close = getattr(children, "close", None)
-            if close is not None:
-                close()
-        if count < skip:
-            raise _NotDeterministic(skip, count)
-        for pending in self.pending:
-            if not pending.counts or pending.counts[-1][0] != task:
-                pending.counts.append((task, 0))
-            pending.sealed.append(task)
-        return _Streamed(whole)
+            collected.settle()
+            _close(children)
+        if task not in delivery.failures:
+            self._check_skip(skip, given)
+            collected.seal()
+        delivery.done(whole)
 
-    def _parts(self, child: Any) -> Sequence[Any]:
-        parts = child if isinstance(child, tuple) else listed(child)
-        if parts is None or len(parts) != self.outputs:
-            raise _ContractBroken(
-                f"the stage has {self.outputs} outputs, a generator must yield tuples of "
-                f"{self.outputs}, got {kind_of(child)}"
-            )
-        return parts
 
-    def _add_child(self, task: int, parts: Sequence[Any]) -> None:
-        for pending in self.pending:
-            for rows, stream in zip(pending.rows, pending.expansion.streams, strict=True):
-                rows.append(parts[stream.position])
-            if pending.counts and pending.counts[-1][0] == task:
-                pending.counts[-1] = (task, pending.counts[-1][1] + 1)
-            else:
-                pending.counts.append((task, 1))
-            pending.size_bytes += sum(map(_apparent_bytes, parts))
-            if (
-                len(pending.rows[0]) >= RELEASE_CHILDREN
-                or pending.size_bytes >= RELEASE_BYTES
-                or time.perf_counter() - pending.since_s >= RELEASE_S
-            ):
-                self._release(pending, self.failures)
+class _Collected:
+    """The children that one task's iterator has given since the last flush."""
 
-    # ------------------------------------------------------------------------------ reporting
+    def __init__(self, task: int, delivery: Delivery) -> None:
+        self._task = task
+        # A list has no fields: an expansion of a field gets nothing from an iterator.
+        self._openings = [
+            o for o in delivery.openings if not any(s.path for s in o.expansion.streams)
+        ]
+        self._starts = [len(opening.rows[0]) for opening in self._openings]
+        self.targets = [
+            (rows.append, stream.position)
+            for opening in self._openings
+            for rows, stream in zip(opening.rows, opening.expansion.streams, strict=True)
+        ]
+        """Where each child goes, and which output of it."""
+        self.room: float = delivery.room()
+        """How many more of the usual size should be released together with what is there."""
 
-    def _release(self, pending: _Pending, failures: dict[int, Failure]) -> None:
-        """Store and report what is pending; a task whose children cannot be stored fails."""
-        counts, sealed = pending.counts, pending.sealed
-        while counts:
+    def settle(self) -> None:
+        """Put down how many there are; before a flush, and at the end."""
+        for opening, start in zip(self._openings, self._starts, strict=True):
+            fresh = len(opening.rows[0]) - start
+            if fresh:
+                opening.counts[self._task] = fresh
+
+    def seal(self) -> None:
+        """There are no more."""
+        for opening in self._openings:
+            opening.sealed.append(self._task)
+
+
+def _close(children: Iterator[Any]) -> None:
+    close = getattr(children, "close", None)
+    if close is not None:
+        close()
+
+
+def _children(opening: Opening, outputs: Sequence[Any]) -> list[list[Any]] | None:
+    """By stream, the children of one task; None if a field on the way is missing, which fails elsewhere."""
+    lists: list[list[Any]] = []
+    for stream in opening.expansion.streams:
+        value = outputs[stream.position]
+        for name in stream.path:
             try:
-                streams = tuple(
-                    self.runner.store(stream, rows)
-                    for stream, rows in zip(pending.expansion.streams, pending.rows, strict=True)
-                )
-            except Unstorable as error:
-                counts, sealed = self._without(pending, error, failures)
-                continue
-            self.runner.emit(
-                ChildrenReleased(
-                    self.batch.batch,
-                    pending.expansion.node,
-                    tuple(counts),
-                    streams,
-                    attempt=self.batch.attempt,
-                    generation=self.batch.generation,
-                )
+                value = get_field(value, name)
+            except LookupError:
+                return None
+        children = listed(value)
+        if children is None:
+            raise ContractBroken(
+                f"what is expanded must be a list, a tuple, an array or an iterator of children, "
+                f"got {kind_of(value)}"
             )
-            break
-        if sealed:
-            self.runner.emit(
-                ExpansionSealed(
-                    self.batch.batch,
-                    pending.expansion.node,
-                    tuple(sealed),
-                    attempt=self.batch.attempt,
-                    generation=self.batch.generation,
-                )
-            )
-        pending.rows = [[] for _ in pending.rows]
-        pending.counts = []
-        pending.sealed = []
-        pending.size_bytes = 0
-        pending.since_s = time.perf_counter()
-
-    def _without(
-        self, pending: _Pending, error: Unstorable, failures: dict[int, Failure]
-    ) -> tuple[list[tuple[int, int]], list[int]]:
-        """Take out the tasks that made rows which cannot be stored; they fail."""
-        bad = {row: failure for row, failure in error.rows}
-        kept: list[list[Any]] = [[] for _ in pending.rows]
-        counts: list[tuple[int, int]] = []
-        start = 0
-        for task, count in pending.counts:
-            guilty = next((bad[row] for row in range(start, start + count) if row in bad), None)
-            if guilty is None and task not in failures:
-                counts.append((task, count))
-                for rows, source in zip(kept, pending.rows, strict=True):
-                    rows += source[start : start + count]
-            elif guilty is not None:
-                failures[task] = replace(guilty, worker=self.runner.worker)
-            start += count
-        pending.rows, pending.counts = kept, counts
-        pending.sealed = [task for task in pending.sealed if task not in failures]
-        return pending.counts, pending.sealed
-
-    def _finish_tasks(self, failures: dict[int, Failure], columns: list[list[Any]]) -> None:
-        """Report all tasks; those whose values cannot be stored join the failed ones."""
-        while True:
-            try:
-                streams = tuple(
-                    self.runner.store(stream, _column(columns[stream.position], failures))
-                    for stream in self.streams.items
-                    if columns
-                )
-                break
-            except Unstorable as error:
-                tasks = [task for task in range(self.batch.count) if task not in failures]
-                for row, failure in error.rows:
-                    failures[tasks[row]] = replace(failure, worker=self.runner.worker)
-        self.runner.emit(
-            TasksFinished(
-                self.batch.batch,
-                0,
-                self.batch.count,
-                streams,
-                tuple(sorted(failures.items())),
-                attempt=self.batch.attempt,
-                generation=self.batch.generation,
-            )
+        lists.append(children)
+    if len({len(children) for children in lists}) > 1:
+        sizes = " and ".join(str(len(children)) for children in lists)
+        raise ContractBroken(
+            f"outputs that are expanded together must have equally many children, got {sizes}"
         )
+    return lists
 
 
-@dataclass(frozen=True, slots=True)
-class _Streamed:
-    """A task whose children were released while its generator ran; ``columns`` if anyone reads the whole."""
-
-    columns: list[list[Any]]
-
-
-class _ContractBroken(ValueError):
-    """A generator yielded something of the wrong shape."""
-
-
-class _NotDeterministic(Exception):
-    def __init__(self, released: int, yielded: int) -> None:
-        super().__init__(
-            f"an earlier attempt yielded {released} children, this one only {yielded}"
-        )
+def _opens_whole(opening: Opening) -> bool:
+    """Whether it opens the values themselves, into one stream."""
+    return len(opening.rows) == 1 and not opening.expansion.streams[0].path
 
 
 def _apparent_bytes(value: Any) -> int:
-    """A lower bound of a value's size that costs nothing to find."""
+    """A lower bound of a value's size that costs next to nothing to find."""
     if isinstance(value, (bytes, str, bytearray)):
         return len(value)
     size = getattr(value, "nbytes", 0)
-    return size if isinstance(size, int) else 0
-
-
-def _column(values: list[Any], failures: dict[int, Failure]) -> list[Any]:
-    if not failures:
-        return values
-    return [value for task, value in enumerate(values) if task not in failures]
-
-
-def _as_list(returned: Any) -> list[Any] | None:
-    """A batched stage's results as a list; None if they are no sequence, array or iterator."""
-    if isinstance(returned, Iterator):
-        return list(returned)
-    return listed(returned) if is_children(returned) else None
+    return size if type(size) is int else 0

@@ -1,22 +1,26 @@
 """Arenas: shared memory that is recycled. One process writes to an arena, every process reads.
 
-An arena is a sparse anonymous memory file, so it belongs to no directory, does not count against
-``/dev/shm`` and is gone with the last process that holds it, however that ends. Where the system has no
-such files, an unlinked temporary file serves. Space is handed out by a first-fit list of free extents;
-touched pages are used again rather than fresh ones.
+An arena is an anonymous memory file, so it belongs to no directory, does not count against ``/dev/shm`` and
+is gone with the last process that holds it, however that ends. Where the system has no such files, an
+unlinked temporary file serves. Space is handed out by a first-fit list of free extents; touched pages are
+used again rather than fresh ones. Owns the space; knows nothing of what lies there.
 """
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import tempfile
 from bisect import bisect_left, insort
+from collections.abc import Iterable
 from typing import Final
 
 ARENA_BYTES: Final = 1 << 40
 """Address space per arena; only what is written takes memory."""
 GRAIN_BYTES: Final = 64
+LARGE_BYTES: Final = 32 * 1024 * 1024
+"""Before an arena grows by so much, the machine is asked whether it has the memory."""
 STEP_BYTES: Final = 64 * 1024 * 1024
 """An arena's file grows, and is mapped, in steps of at least so much."""
 
@@ -24,7 +28,7 @@ STEP_BYTES: Final = 64 * 1024 * 1024
 def create(name: str, *, directory: str | None = None) -> int:
     """A new memory file; its descriptor. With ``directory``, or without memory files, a mapped one there."""
     if directory is None and hasattr(os, "memfd_create"):
-        return os.memfd_create(name, os.MFD_CLOEXEC)
+        return os.memfd_create(f"fanfold-{name}", os.MFD_CLOEXEC)
     handle, path = tempfile.mkstemp(prefix=f"fanfold-{name}-", dir=directory)
     os.unlink(path)
     return handle
@@ -35,15 +39,13 @@ class Reader:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._map: mmap.mmap | None = None
         self._view = memoryview(b"")
 
     def view(self, offset: int, size: int) -> memoryview:
         """``size`` bytes from ``offset``, read-only."""
         if offset + size > len(self._view):
             total = os.fstat(self._descriptor).st_size
-            self._map = mmap.mmap(self._descriptor, total, prot=mmap.PROT_READ)
-            self._view = memoryview(self._map)
+            self._view = memoryview(mmap.mmap(self._descriptor, total, prot=mmap.PROT_READ))
         return self._view[offset : offset + size]
 
 
@@ -59,24 +61,22 @@ class Writer:
     def __init__(
         self,
         descriptor: int,
-        used: list[tuple[int, int]] | None = None,
+        used: Iterable[tuple[int, int]] = (),
         limit_bytes: int = ARENA_BYTES,
     ) -> None:
         self._descriptor = descriptor
+        self._on_disk = hasattr(os, "posix_fallocate") and _is_on_disk(descriptor)
         self._limit = limit_bytes
         self._size = os.fstat(descriptor).st_size
         self._free: list[tuple[int, int]] = []
         position = 0
-        for offset, size in sorted(used or []):
+        for offset, size in sorted(used):
             if offset > position:
                 self._free.append((position, offset - position))
             position = offset + grain(size)
         if self._size > position:
             self._free.append((position, self._size - position))
-        self._map: mmap.mmap | None = None
-        self._view = memoryview(b"")
-        if self._size:
-            self._remap()
+        self._view = memoryview(mmap.mmap(descriptor, self._size) if self._size else b"")
 
     def allocate(self, size: int) -> tuple[int, memoryview]:
         """Room for ``size`` bytes: its offset and the memory.
@@ -118,16 +118,52 @@ class Writer:
             step = wanted
         if self._size + step > self._limit:
             raise MemoryError(f"{wanted:,} bytes do not fit an arena of {self._limit:,}")
-        os.ftruncate(self._descriptor, self._size + step)
+        if wanted >= LARGE_BYTES and wanted > (available := available_bytes()):
+            raise MemoryError(f"{wanted:,} bytes do not fit the {available:,} that are available")
+        try:
+            if self._on_disk:
+                # Without it a full disk would be told by a signal, in the middle of a copy.
+                os.posix_fallocate(self._descriptor, self._size, step)
+            else:
+                os.ftruncate(self._descriptor, self._size + step)
+            mapped = mmap.mmap(self._descriptor, self._size + step)
+        except OSError as error:
+            raise MemoryError(f"an arena cannot grow by {step:,} bytes: {error}") from error
+        self._view = memoryview(mapped)
         self.free(self._size, step)
         self._size += step
-        self._remap()
-
-    def _remap(self) -> None:
-        self._map = mmap.mmap(self._descriptor, self._size)
-        self._view = memoryview(self._map)
 
 
 def grain(size: int) -> int:
     """``size`` rounded up to whole grains; nothing is smaller than one."""
     return max(1, -(-size // GRAIN_BYTES)) * GRAIN_BYTES
+
+
+def available_bytes() -> int:
+    """How much memory the machine, or the control group of this process, could still give.
+
+    A very large number where the system does not tell.
+    """
+    found = ARENA_BYTES
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            line = next(line for line in lines if line.startswith("MemAvailable:"))
+        found = int(line.split()[1]) * 1024
+    with contextlib.suppress(OSError, ValueError):
+        limit, used = (_number(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
+        found = min(found, max(0, limit - used))
+    return found
+
+
+def _number(path: str) -> int:
+    with open(path, encoding="ascii") as file:
+        return int(file.read())
+
+
+def _is_on_disk(descriptor: int) -> bool:
+    """Whether a file may be refused its space by a full disk."""
+    path = f"/proc/self/fd/{descriptor}"
+    try:
+        return not os.readlink(path).startswith("/memfd:")
+    except OSError:
+        return False

@@ -57,7 +57,7 @@ def _shape(plan: Plan, node: Node) -> str:
         case CallNode():
             stage = plan.stages[node.stage]
             batch = "" if stage.batch_size is None else f", batch {stage.batch_size}"
-            return f'N{node.index}["{_text(node.name)}<br/>{stage.replicas} × {stage.name}{batch}"]'
+            return f'N{node.index}["{_text(node.name)}<br/>{stage.replicas} × {_text(stage.name)}{batch}"]'
         case ExpandNode():
             return f'N{node.index}("expand to {_text(plan.levels[node.level].name)}")'
         case GatherNode():

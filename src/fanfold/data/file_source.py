@@ -31,15 +31,17 @@ def read_files(
             counts.
 
     Raises:
-        UsageError: No path is given.
-        SourceError: When read: a path or pattern that matches no file.
+        UsageError: No path is given. When read: a path or pattern that matches no file.
+        SourceError: When read: a URL that cannot be listed.
 
     Example:
         >>> read_files("corpus/**/*.pdf", "more/", suffix=".pdf")
         read_files('corpus/**/*.pdf', 'more/')
     """
     if not paths:
-        raise UsageError("FF307", "read_files() was given no path.", "Name files, folders or globs.")
+        raise UsageError(
+            "FF307", "read_files() was given no path.", "Name files, folders or globs."
+        )
     wanted = (suffix,) if isinstance(suffix, str) else tuple(suffix or ())
     return _Files(tuple(os.fspath(path) for path in paths), tuple(s.lower() for s in wanted))
 
@@ -68,7 +70,7 @@ class _Files(Source[File]):
             raise self._nothing(path)
         return _chain(first, found)
 
-    def _nothing(self, path: str) -> SourceError:
+    def _nothing(self, path: str) -> UsageError:
         ending = f" ending in {' or '.join(self._suffixes)}" if self._suffixes else ""
         if is_url(path):
             what = f"{path!r} matches no file{ending}."
@@ -78,7 +80,9 @@ class _Files(Source[File]):
             what = f"the pattern {path!r} matches no file{ending} (seen from {os.getcwd()!r})."
         else:
             what = f"there is no file {path!r} (seen from {os.getcwd()!r})."
-        return SourceError("FF308", what, "Check the path; quote globs so that the shell leaves them.")
+        return UsageError(
+            "FF308", what, "Check the path; quote globs so that the shell leaves them."
+        )
 
     @staticmethod
     def _distinct(listings: list[Iterator[File]]) -> Iterator[tuple[str, File]]:

@@ -180,7 +180,7 @@ def import_fsspec(path: str) -> Any:
         SourceError: It is not installed.
     """
     try:
-        import fsspec  # noqa: PLC0415
+        import fsspec
     except ImportError:
         raise SourceError(
             "FF306", f"opening {path!r} needs the package fsspec.", "Run: pip install fsspec"
@@ -229,7 +229,7 @@ def _remove_scope(folder: Path, owner: int) -> None:
 @contextlib.contextmanager
 def _only_one(path: Path) -> Any:
     """One process of this node at a time."""
-    import fcntl  # noqa: PLC0415  not there on every platform, and only remote files need it
+    import fcntl  # not there on every platform, and only remote files need it
 
     with open(path, "w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)

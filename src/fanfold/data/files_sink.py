@@ -179,4 +179,3 @@ class _Files(Sink):
             f"{path} cannot be written: {error}.",
             "Records committed before stay valid; make room and run again.",
         )
-

@@ -115,7 +115,9 @@ class _Jsonl(Sink):
             try:
                 lines.append(encode(_joined(fields, value)))
             except NotJson as error:
-                where = "".join(f", {n} {i}" for n, i in zip(records.levels, item.ordinals, strict=True))
+                where = "".join(
+                    f", {n} {i}" for n, i in zip(records.levels, item.ordinals, strict=True)
+                )
                 raise SinkError(
                     "FF326",
                     f"the record of {records.key!r}{where} cannot be written to {self._target}: {error}.",

@@ -6,6 +6,7 @@ finds them.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import json
@@ -28,8 +29,8 @@ def read_jsonl(*paths: str | os.PathLike[str], key: Key = None) -> Source[Any]:
             ``id``, else file and line (``data.jsonl:17``).
 
     Raises:
-        UsageError: No path is given.
-        SourceError: When read: no such file, or a line that is not JSON (file and line are named).
+        UsageError: No path is given. When read: there is no such file.
+        SourceError: When read: a line that is not JSON (file and line are named).
 
     Example:
         >>> read_jsonl("items.jsonl", key="url")
@@ -54,7 +55,7 @@ class _Lines(Source[Any]):
         with _open_text(path, file) as lines:
             number = 0
             try:
-                for number, line in enumerate(lines, 1):  # noqa: B007  the handlers use it
+                for number, line in enumerate(lines, 1):
                     if line.strip():
                         value = json.loads(line)
                         yield self._key_of(value, f"{path}:{number}"), value
@@ -85,11 +86,13 @@ class _Lines(Source[Any]):
         return where
 
 
-def _open_text(path: str, file: File) -> IO[str]:
+@contextlib.contextmanager
+def _open_text(path: str, file: File) -> Iterator[IO[str]]:
     try:
         raw = file.open()
     except OSError as error:
         raise SourceError("FF311", f"{path} cannot be read: {error}.") from error
-    if path.endswith(".gz"):
-        raw = gzip.GzipFile(fileobj=raw)  # type: ignore[assignment]
-    return io.TextIOWrapper(raw, encoding="utf-8-sig", newline="\n")
+    with raw:
+        unpacked = gzip.GzipFile(fileobj=raw) if path.endswith(".gz") else raw
+        with io.TextIOWrapper(unpacked, encoding="utf-8-sig", newline="\n") as text:
+            yield text

@@ -7,16 +7,17 @@ of them. Pulls no more than it is asked for, and hands over what it has when pul
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from fanfold.backends.base import Backend
+from fanfold.backends.values import Unstorable
 from fanfold.data.binding import binder
 from fanfold.data.files import File
 from fanfold.data.sources import Source
 from fanfold.errors import FanfoldError, SourceError, UsageError
 from fanfold.extract import facts
 from fanfold.plan import Plan
-from fanfold.protocol import RootsAdmitted, StreamRows
+from fanfold.protocol import RootsAdmitted, Rows, StreamRows
 
 CHUNK_ROOTS: Final = 1024
 PULL_S: Final = 0.005
@@ -25,21 +26,62 @@ PULL_S: Final = 0.005
 Duplicates = Literal["error", "first"]
 
 
+class _NotStorable(Exception):
+    """The item in row ``row`` cannot be stored."""
+
+    def __init__(self, row: int, why: str) -> None:
+        super().__init__(row, why)
+        self.row = row
+        self.why = why
+
+    def told(self, source: str, key: str) -> SourceError:
+        return SourceError(
+            "FF315",
+            f"the item with key {key!r} of {source} cannot be sent to a worker: {self.why}.",
+            "Give the source plain data (paths, text, arrays), and open or build the rest in a stage.",
+        )
+
+
+class Opened(NamedTuple):
+    """A source of which reading has begun."""
+
+    name: str
+    items: Iterator[tuple[str, Any]]
+    unique_keys: bool
+
+
+def opened(source: Source[Any]) -> Opened:
+    """Begin to read a source. It lists its files now: a missing one shows before any worker starts.
+
+    Raises:
+        UsageError: What it was told to read is not there.
+        SourceError: It cannot be opened.
+    """
+    try:
+        return Opened(repr(source), iter(source), source.unique_keys)
+    except Exception as error:
+        told = _told(repr(source), error, 0)
+        raise told from told.__cause__
+
+
 class Admission:
     """The source's side of a run.
 
     Args:
         plan: The pipeline.
-        source: Read once, lazily.
+        source: Opened, not read from yet.
         backend: Stores the values.
         clock: Seconds, for bounding how long a pull takes.
         duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item with it counts.
+
+    Raises:
+        UsageError: ``duplicates`` is unknown.
     """
 
     def __init__(
         self,
         plan: Plan,
-        source: Source[Any],
+        source: Opened,
         backend: Backend,
         clock: Callable[[], float],
         duplicates: Duplicates = "error",
@@ -55,7 +97,6 @@ class Admission:
         self._bind = binder(plan.sources) if len(plan.sources) > 1 else None
         self._first_only = duplicates == "first"
         self._seen: set[str] | None = None if source.unique_keys else set()
-        self._items: Iterator[tuple[str, Any]] | None = None
         self._error: FanfoldError | None = None
         self._copies: dict[int, list[File]] = {}
         self.admitted = 0
@@ -78,13 +119,22 @@ class Admission:
         try:
             self._collect(min(room, CHUNK_ROOTS), keys, values)
         except Exception as error:
-            told = self._told(error, self.admitted + self.skipped + len(keys))
+            told = _told(self._source.name, error, self.admitted + self.skipped + len(keys))
             if not keys:
                 raise told from told.__cause__
             self._error = told  # the next call raises it, after these are admitted
         if not keys:
             return None
-        event = self._event(keys, values)
+        try:
+            event = self._event(keys, values)
+        except _NotStorable as found:
+            # What came before it is admitted; it stops the run when that is done.
+            self._error = found.told(self._source.name, keys[found.row])
+            self.exhausted = False
+            if found.row == 0:
+                return self.pull(0)
+            keys, values = keys[: found.row], values[: found.row]
+            event = self._event(keys, values)
         self.admitted += len(keys)
         return event
 
@@ -96,9 +146,7 @@ class Admission:
                     file.drop_local_copy()
 
     def _collect(self, limit: int, keys: list[str], values: list[Any]) -> None:
-        if self._items is None:
-            self._items = iter(self._source)
-        items, seen, bind = self._items, self._seen, self._bind
+        items, seen, bind = self._source.items, self._seen, self._bind
         clock = self._clock
         deadline_s = clock() + PULL_S
         while len(keys) < limit:
@@ -121,7 +169,7 @@ class Admission:
         if not self._first_only:
             raise SourceError(
                 "FF314",
-                f"{self._source!r} gives the key {key!r} twice; a key names one root.",
+                f"{self._source.name} gives the key {key!r} twice; a key names one root.",
                 'Take keys from another field (key=…), or keep the first with duplicates="first".',
             )
         self.skipped += 1
@@ -133,47 +181,31 @@ class Admission:
             rows = values if self._bind is None else [value[position] for value in values]
             self._note_copies(rows)
             controls, missing = facts(self._plan, stream, rows)
-            stored = self._stored(keys, rows) if stream.stored else None
+            stored = self._stored(rows) if stream.stored else None
             streams.append(StreamRows(stream.port, stored, controls, missing))
         return RootsAdmitted(tuple(keys), tuple(streams), self._clock())
 
-    def _stored(self, keys: list[str], rows: list[Any]) -> Any:
+    def _stored(self, rows: list[Any]) -> Rows:
         try:
             return self._backend.put(rows)
-        except FanfoldError:
-            raise
-        except Exception as error:
-            # One of them cannot be stored. Name it: try each, now that the run stops anyway.
-            key, cause = self._culprit(keys, rows, error)
-            raise SourceError(
-                "FF315",
-                f"the item with key {key!r} of {self._source!r} cannot be sent to a worker: {cause}.",
-                "Give the source plain data (paths, text, arrays), and open or build the rest in a stage.",
-            ) from error
-
-    def _culprit(
-        self, keys: list[str], rows: list[Any], error: Exception
-    ) -> tuple[str, BaseException]:
-        for key, row in zip(keys, rows, strict=True):
-            try:
-                self._backend.put([row])
-            except Exception as own:
-                return key, own
-        return keys[0], error
+        except Unstorable as error:
+            row, failure = min(error.rows, key=lambda pair: pair[0])
+            raise _NotStorable(row, failure.message) from error
 
     def _note_copies(self, rows: Sequence[Any]) -> None:
         for root, value in enumerate(rows, self.admitted):
             if type(value) is File and not value.is_local:
                 self._copies.setdefault(root, []).append(value)
 
-    def _told(self, error: Exception, items: int) -> FanfoldError:
-        """The error to stop the run with."""
-        if isinstance(error, FanfoldError):
-            return error
-        told = SourceError(
-            "FF316",
-            f"{self._source!r} raised {type(error).__name__} after {items} items: {error}.",
-            "What was finished before is written; mend the source and run again.",
-        )
-        told.__cause__ = error
-        return told
+
+def _told(source: str, error: Exception, items: int) -> FanfoldError:
+    """The error to stop the run with."""
+    if isinstance(error, FanfoldError):
+        return error
+    told = SourceError(
+        "FF316",
+        f"{source} raised {type(error).__name__} after {items} items: {error}.",
+        "What it gave before was run to its end; mend the source and run again.",
+    )
+    told.__cause__ = error
+    return told

@@ -62,16 +62,27 @@ class Check:
         return tuple(self.report.failures)
 
     def __str__(self) -> str:
-        head = ("stage", "takes", "gives", "items", "results", "per item", "largest result", "travels")
+        head = (
+            "stage",
+            "takes",
+            "gives",
+            "items",
+            "results",
+            "per item",
+            "largest result",
+            "travels",
+        )
         rows = [head, *(_cells(stage) for stage in self.stages)]
         widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
             for row in rows
         ]
-        for stage in self.stages:
-            if stage.unpicklable:
-                lines.append(f"{stage.name} cannot run in a worker process: {stage.unpicklable}")
+        lines += [
+            f"{stage.name} cannot run in a worker process: {stage.unpicklable}"
+            for stage in self.stages
+            if stage.unpicklable
+        ]
         return "\n".join([*lines, "", self.report.summary()])
 
 

@@ -11,7 +11,14 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from fanfold.backends.base import Backend, BackendEvent, RecordsWritten, WorkerSpec, WriteFailed, WriterClosed
+from fanfold.backends.base import (
+    Backend,
+    BackendEvent,
+    RecordsWritten,
+    WorkerSpec,
+    WriteFailed,
+    WriterClosed,
+)
 from fanfold.driver.admission import Admission
 from fanfold.driver.delivery import Delivery
 from fanfold.driver.interrupts import Interrupts
@@ -24,7 +31,7 @@ from fanfold.engine.commands import (
     StopRun,
 )
 from fanfold.engine.statistics import Statistics
-from fanfold.errors import InternalError, RunStopped, SetupError, SinkError
+from fanfold.errors import FanfoldError, InternalError, RunStopped, SetupError, SinkError
 from fanfold.failures import Failure
 from fanfold.observe.progress import Progress
 from fanfold.protocol import (
@@ -102,12 +109,20 @@ class Loop:
         self._deaths = dict.fromkeys(self._workers, 0)
         self._committed: list[int] = []
         self._moved = True
+        self._exhausted = False
+        self._source_error: FanfoldError | None = None
         self.first_worker_s: float | None = None
         self.first_root_s: float | None = None
 
     @property
     def finished(self) -> bool:
-        """The source is exhausted and every root is committed."""
+        """Every root is committed and no more will come.
+
+        Raises:
+            FanfoldError: That is so because the source failed. What it gave before was finished all the same.
+        """
+        if self._core.finished and self._source_error is not None:
+            raise self._source_error
         return self._core.finished
 
     def run(self) -> None:
@@ -117,7 +132,7 @@ class Loop:
             FanfoldError: The run cannot go on.
             KeyboardInterrupt: It was asked to stop.
         """
-        while not self._core.finished:
+        while not self.finished:
             self.step()
 
     def step(self) -> None:
@@ -151,7 +166,8 @@ class Loop:
         self._dispatch()
         if self._inline and not (self._moved or more):
             raise InternalError(
-                "FF910", "the run stands still: nothing runs, nothing can be admitted, not finished."
+                "FF910",
+                "the run stands still: nothing runs, nothing can be admitted, not finished.",
             )
         now_s = self._clock()
         if now_s >= self._progress.due_s:
@@ -198,21 +214,24 @@ class Loop:
 
     def _admit(self) -> bool:
         """Admit what there is room for; whether more could be admitted at once."""
-        if self._admission.exhausted:
+        if self._exhausted:
             return False
         room = self._core.room()
         if room <= 0:
             return False
         self._interrupts.immediate = True  # the source is the user's: it may wait for ever
+        event = None
         try:
             event = self._admission.pull(room)
+        except FanfoldError as error:
+            self._source_error = error
         finally:
             self._interrupts.immediate = False
         if event is not None:
             self._moved = True
             self._carry_out(self._core.handle(event))
-        if self._admission.exhausted:
-            self._moved = True
+        if self._admission.exhausted or self._source_error is not None:
+            self._moved = self._exhausted = True
             self._carry_out(self._core.handle(SourceExhausted(self._clock())))
             return False
         return True
@@ -282,14 +301,14 @@ class Loop:
                     raise SetupError(
                         "FF422",
                         f"worker {name} died {DEATHS_AT_START} times in a row without running anything: "
-                        f"{event.reason}.{self._log(event.worker)}",
+                        f"{event.reason}.\n{self._log(event.worker)}",
                         "Try the stage on its own: construct it in a script and see what happens.",
                     )
 
     def _cannot_start(self, worker: int, failure: Failure) -> SetupError:
         spec = self._workers[worker]
         stage = spec.name.rpartition("[")[0]
-        trace = f"\n{failure.traceback.rstrip()}" if failure.traceback else ""
+        trace = f"\n{failure.traceback.rstrip()}\n" if failure.traceback else ""
         return SetupError(
             "FF423",
             f"stage {stage!r} cannot be started (worker {spec.name}): {failure.message}."
@@ -299,7 +318,7 @@ class Loop:
 
     def _log(self, worker: int) -> str:
         tail = self._backend.worker_log_tail(worker).rstrip()
-        return f"\nIts last output:\n{tail}\n" if tail else ""
+        return f"Its last output:\n{tail}\n" if tail else ""
 
     def _cannot_write(self, event: WriteFailed) -> SinkError:
         code, _, message = event.message.partition(" ")

@@ -10,16 +10,16 @@ import datetime
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from fanfold.backends.base import Backend, output_values
 from fanfold.backends.inline import InlineBackend
 from fanfold.data.sinks import SinkWriter, bind_sinks
-from fanfold.data.sources import Source, from_items
+from fanfold.data.sources import from_items
 from fanfold.dispatch.core import Core
-from fanfold.driver.admission import Admission, Duplicates
+from fanfold.driver.admission import Admission, Duplicates, Opened, opened
 from fanfold.driver.check import Check, Recorder, recording
 from fanfold.driver.collector import relaxed
 from fanfold.driver.delivery import Counted, Delivery, HandedOut, Order, Written, in_order
@@ -41,23 +41,10 @@ from fanfold.observe.report import FailureCounts, Report, Stopped, counted
 from fanfold.outcomes import Status
 from fanfold.plan import GatherNode, MergeNode, Plan
 
-__all__ = ["Check", "Interrupted", "Report", "Result", "call", "check", "run", "stream"]
+COMMIT_ROOTS: Final = 16
+"""A stream frees the values of so many results together."""
 
-
-class Interrupted(KeyboardInterrupt):
-    """A run was stopped by Ctrl-C or SIGTERM, in an orderly way: nothing is left behind.
-
-    Args:
-        message: What came.
-        report: What the run had done by then; open roots are *unfinished* in it.
-    """
-
-    def __init__(self, message: str, report: Report) -> None:
-        super().__init__(message, report)
-        self.report = report
-
-    def __str__(self) -> str:
-        return str(self.args[0])
+__all__ = ["Check", "Report", "Result", "call", "check", "run", "stream"]
 
 
 def run(
@@ -71,7 +58,6 @@ def run(
     limit: int | None = None,
     progress: bool | None = None,
     duplicates: Duplicates = "error",
-    resume: object = None,
 ) -> Report:
     """Run the whole job: every item of a source, records into sinks.
 
@@ -87,32 +73,26 @@ def run(
         limit: Take only so many items.
         progress: False: show none. Otherwise standard error shows it, live on a terminal.
         duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
-        resume: Not yet: refused.
 
     Raises:
         UsageError: The arguments do not fit together.
         SetupError: A worker or the backend cannot be started.
         SourceError: The source cannot go on. What had ended before is written.
         SinkError: Records cannot be written.
-        Interrupted: Ctrl-C or SIGTERM.
+        KeyboardInterrupt: Ctrl-C or SIGTERM stopped the run, in an orderly way; ``error.report`` tells what
+            it had done, with open roots as *unfinished*. A second one stops at once.
     """
-    if resume is not None:
-        raise UsageError(
-            "FF425",
-            "runs cannot be resumed yet.",
-            "Run again: records are replaced by key, so that none is doubled.",
-        )
     items = as_source(source)
     writer = bind_sinks(plan, sink)
     in_order(order)
     make_backend(backend)  # a wrong name is told before anything is made on disk
+    taken = opened(items if limit is None else items.take(limit))
     if writer is not None:
         for one in writer.sinks:
             one.check()
     run_name = new_run_name(datetime.datetime.now(datetime.UTC))
     folder = make_run_dir(run_dir, writer, run_name)
     where, name = make_backend(backend, None if folder is None else folder / "logs")
-    taken = items if limit is None else items.take(limit)
     job = _Job(plan, taken, where, name, writer, run_name, folder)
     delivery = Counted() if writer is None else Written(where, order)
     return job.run(delivery, progress=progress, duplicates=duplicates)
@@ -125,7 +105,7 @@ def stream(
     backend: str | Backend = "local",
     order: Order = "source",
     duplicates: Duplicates = "error",
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Results as roots end; lazy at both ends. Closing the iterator stops the run.
 
     The run moves only while a result is asked for, and admits only as many items as it has room for.
@@ -141,7 +121,7 @@ def stream(
         UsageError: The arguments do not fit together.
         FanfoldError: While iterating: as :func:`run`.
     """
-    source = as_source(items)
+    source = opened(as_source(items))
     delivery = HandedOut(order)
     where, name = make_backend(backend)
     return _Job(plan, source, where, name).stream(delivery, duplicates)
@@ -161,9 +141,9 @@ def call(plan: Plan, values: Sequence[Any]) -> Any:
         ItemFailure: The root failed in a stage that declared it so.
     """
     contain = (ItemFailure,) if _provides_for_failures(plan) else ()
-    source = from_items([values[0] if len(values) == 1 else tuple(values)])
+    source = opened(from_items([values[0] if len(values) == 1 else tuple(values)]))
     job = _Job(plan, source, InlineBackend(contain=contain), "inline")
-    results = job.stream(HandedOut("source"), "error", interrupts=Interrupts())
+    results = job.stream(HandedOut("source"), "error")
     (result,) = results
     if result.status is Status.FAILED:
         failure = result.failures[0]
@@ -186,7 +166,9 @@ def check(plan: Plan, source: Any, n: int = 3) -> Check:
     if n < 1:
         raise UsageError("FF426", f"check() needs at least one item, not {n}.")
     recorder = Recorder(plan)
-    job = _Job(recording(plan, recorder), as_source(source).take(n), InlineBackend(), "inline")
+    job = _Job(
+        recording(plan, recorder), opened(as_source(source).take(n)), InlineBackend(), "inline"
+    )
     report = job.run(Counted(), progress=False, duplicates="first")
     return recorder.result(report)
 
@@ -205,7 +187,7 @@ class _Job:
     def __init__(
         self,
         plan: Plan,
-        source: Source[Any],
+        source: Opened,
         backend: Backend,
         backend_name: str,
         writer: SinkWriter | None = None,
@@ -226,9 +208,7 @@ class _Job:
 
     def run(self, delivery: Delivery, *, progress: bool | None, duplicates: Duplicates) -> Report:
         """To the end. However it ends, the backend is closed and the report is written."""
-        shown = choose_progress(
-            progress, sys.stderr, self._plan.levels[0].name, time.monotonic()
-        )
+        shown = choose_progress(progress, sys.stderr, self._plan.levels[0].name, time.monotonic())
         if self.run_dir is not None:
             self._log = FailureLog(self.run_dir / "failures.jsonl")
         with Interrupts() as interrupts, relaxed():
@@ -252,20 +232,22 @@ class _Job:
                     self._log.close()
             report = self._report(core, loop, admission, delivery, stop)
         if isinstance(stop, KeyboardInterrupt):
-            raise Interrupted(f"the run was interrupted by {stop}", report) from None
+            # Python's own exception and no subclass of it: only so does it exit as interrupted programs do.
+            interrupt = KeyboardInterrupt(f"the run was interrupted by {stop}")
+            interrupt.report = report  # type: ignore[attr-defined]
+            raise interrupt from None
         if stop is not None:
             stop.report = report
             raise stop
         return report
 
-    def stream(
-        self, delivery: HandedOut, duplicates: Duplicates, interrupts: Interrupts | None = None
-    ) -> Iterator[Result]:
+    def stream(self, delivery: HandedOut, duplicates: Duplicates) -> Generator[Result, None, None]:
         """One result after the other; the backend is closed when the iterator ends or is closed."""
         # Between two results the program has the thread, so its signals are its own.
         _, _, loop = self._parts(delivery, duplicates, Interrupts(), NoProgress())
         try:
             self._start()
+            handed: list[int] = []
             while True:
                 while delivery.ready:
                     result = delivery.ready.popleft()
@@ -278,7 +260,10 @@ class _Job:
                         shaped(self._plan, values) if done else None,
                         result.failures,
                     )
-                    loop.commit((result.root,))
+                    handed.append(result.root)
+                    if len(handed) == COMMIT_ROOTS or not delivery.ready:
+                        loop.commit(handed)
+                        handed.clear()
                 if loop.finished:
                     return
                 loop.step()
@@ -292,9 +277,7 @@ class _Job:
     ) -> tuple[Core, Admission, Loop]:
         self._workers = worker_specs(self._plan)
         core = Core(self._plan, self._workers, time.monotonic())
-        admission = Admission(
-            self._plan, self._source, self._backend, time.monotonic, duplicates
-        )
+        admission = Admission(self._plan, self._source, self._backend, time.monotonic, duplicates)
         loop = Loop(
             core,
             self._backend,

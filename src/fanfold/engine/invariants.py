@@ -169,7 +169,7 @@ def values_are_held(machine: Machine) -> Iterator[str]:
                 live = items & ~freed & ~gone
                 if live:
                     rows[ref] = rows.get(ref, 0) + live.bit_count()
-            if chunk.done[slot] & ~held:
+            if chunk.done[slot] & ~held & ~freed:
                 yield f"{_place(chunk, slot)} has done items without a value"
     for batch in machine.batches.values():
         for ref in batch.refs:

@@ -1,7 +1,7 @@
 """``ff.stage``: the one function with which users make stages, plain or as a decorator.
 
 Owns its documentation and ties the runtime (:mod:`fanfold.model.stage`) to the types that editors see
-(:mod:`fanfold.model.typed`).
+(:mod:`fanfold.model.overloads`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fanfold.model.stage import make_stage
 
 if TYPE_CHECKING:
-    from fanfold.model.typed import StageFunction
+    from fanfold.model.overloads import StageFunction
 
 _NOTHING: Final[Any] = object()
 

@@ -84,7 +84,7 @@ def _parse(text: str, kind: Any) -> Any:
     if not isinstance(base, type):
         return text
     if issubclass(base, bool):
-        return _choice(text.lower(), dict.fromkeys(_TRUE, True) | dict.fromkeys(_FALSE, False))
+        return _choice(text.lower(), {word: word in _TRUE for word in (*_TRUE, *_FALSE)})
     if issubclass(base, enum.Enum):
         return _choice(text, {str(m.value): m for m in base} | {m.name: m for m in base})
     if issubclass(base, (int, float)):

@@ -28,6 +28,8 @@ class Stage:
     with plain values anywhere else it runs the user's code here, in this thread, exceptions and all.
     """
 
+    __name__: str
+
     def __init__(self, definition: StageDefinition) -> None:
         self._definition = definition
         self._instance: Any = None

@@ -21,7 +21,7 @@ class FailureLog:
     """
 
     def __init__(self, path: Path) -> None:
-        self._file: IO[str] = open(path, "w", encoding="utf-8", errors="backslashreplace")
+        self._file: IO[str] = path.open("w", encoding="utf-8", errors="backslashreplace")
 
     def add(self, failures: Sequence[Failure]) -> None:
         """Write these; they are with the operating system when this returns."""

@@ -67,7 +67,8 @@ class LineProgress(Progress):
         """Print a line."""
         self.due_s = time_s + LINE_EVERY_S
         line = headline(statistics, self._root_level, time_s - self._start_s)
-        print("fanfold:", line, file=self._stream, flush=True)
+        self._stream.write(f"fanfold: {line}\n")
+        self._stream.flush()
 
     def close(self) -> None:
         """Nothing to do: the summary comes after it."""
@@ -92,9 +93,8 @@ class LiveProgress(Progress):
     def show(self, statistics: Statistics, time_s: float) -> None:
         """Draw the state."""
         self.due_s = time_s + DRAW_EVERY_S
-        if self._live is None:
-            self._live = self._started()
-        self._live.update(self._table(statistics, time_s), refresh=True)
+        live = self._live = self._live or self._started()
+        live.update(self._table(statistics, time_s), refresh=True)
 
     def close(self) -> None:
         """Take the display away; what a run did is told by its summary."""

@@ -1,7 +1,7 @@
 """The report of a run: what became of every root, what it cost, where things are.
 
-Owns the report's schema, which displays and other programs build on: :data:`SCHEMA` goes up when a field changes
-its meaning or goes away; new fields may come at any time. Knows nothing of how counts come about.
+Owns the report's schema, which displays and other programs build on: :data:`SCHEMA` goes up when a field
+changes its meaning or goes away; new fields may come at any time. Knows nothing of how counts come about.
 """
 
 from __future__ import annotations
@@ -257,7 +257,9 @@ def _summary(report: Report) -> list[str]:
             lines.append(f"    {group.count:,} × {group.call} {what}, such as {example.where()}:")
             lines.append(f"      {_first_line(example.message)}")
     if report.stopped is not None:
-        lines.append(f"  stopped early: {report.stopped.code} {report.stopped.message}")
+        lines.append(
+            f"  stopped early: {report.stopped.code} {_first_line(report.stopped.message)}"
+        )
     lines += [f"  written: {output}" for output in report.outputs]
     if report.run_dir is not None:
         lines.append(f"  details: {report.run_dir}")

@@ -1,3 +1,5 @@
+"""What ``explain`` shows, as text and as a picture, and what it warns of."""
+
 import re
 
 import pytest
@@ -25,7 +27,10 @@ def to_text(file, extra):
     scan, native, rest = ff.split(page, page["kind"], into=("scan", 'te"xt', ...))
     text = ff.merge(ocr("w", big="x" * 99)(scan), native, rest, default=None, failed="next")
     kept = ff.filter(join(text, b=file), page["keep"])
-    return {"all": ff.record(pages=ff.gather(kept, failed="mark"), whole=read(opened)), "page": kept}
+    return {
+        "all": ff.record(pages=ff.gather(kept, failed="mark"), whole=read(opened)),
+        "page": kept,
+    }
 
 
 def test_the_text_tells_levels_calls_queues_pools_broadcasts_and_warnings():
@@ -78,6 +83,12 @@ def test_the_picture_has_every_level_call_and_arrow():
     made = set(re.findall(r"^\s*([NSO]\d+)[\[(]", picture, re.MULTILINE))
     used = set(re.findall(r"\b([NSO]\d+)\b(?= -)|(?<=> )([NSO]\d+)", picture))
     assert {name for pair in used for name in pair if name} <= made
+
+
+def test_names_that_would_be_read_as_markup_are_escaped():
+    nameless = ff.stage(lambda item: item)
+    picture = ff.pipeline(lambda item: nameless(item)).explain("mermaid")
+    assert "<lambda>" not in picture and picture.count("&lt;lambda&gt;") == 2
 
 
 def test_another_format_is_refused():

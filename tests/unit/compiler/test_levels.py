@@ -26,7 +26,7 @@ def test_levels_form_a_tree_named_by_the_expands():
         ("frame", 0, 1),
     ]
     for level in plan.levels[1:]:
-        expand = plan.nodes[level.expand]
+        expand = plan.nodes[level.expand or 0]
         assert isinstance(expand, ExpandNode) and expand.level == level.index
     gathers = [node for node in plan.nodes if isinstance(node, GatherNode)]
     assert [(node.child_level, node.level) for node in gathers] == [(2, 1), (1, 0), (3, 0)]
@@ -156,7 +156,11 @@ def test_a_call_and_a_record_run_at_the_deepest_level_and_broadcast_step_by_step
 def test_explicit_broadcasts_share_nodes_with_implicit_ones():
     def pipeline(document):
         page = page_of(document)
-        return join(page, document), ff.broadcast(document, like=page), ff.broadcast(page, like=page)
+        return (
+            join(page, document),
+            ff.broadcast(document, like=page),
+            ff.broadcast(page, like=page),
+        )
 
     plan = compiled(pipeline)
     assert len([node for node in plan.nodes if isinstance(node, BroadcastNode)]) == 1
@@ -175,7 +179,11 @@ def test_what_a_broadcast_is_to_be_like_matters_for_its_level_alone():
         return ff.broadcast(document, like=ff.filter(page, page["keep"]))
 
     plan = compiled(like_a_filtered_port)
-    assert [type(node).__name__ for node in plan.nodes] == ["CallNode", "ExpandNode", "BroadcastNode"]
+    assert [type(node).__name__ for node in plan.nodes] == [
+        "CallNode",
+        "ExpandNode",
+        "BroadcastNode",
+    ]
 
 
 def test_broadcasts_go_down_only():
@@ -210,7 +218,11 @@ def test_a_broken_level_is_told_once_however_far_it_reaches():
         wrong = join(page, frame)
         merged = ff.merge(wrong, page)
         line = ff.expand(read(merged), "line")
-        return ff.gather(ff.filter(line, line["keep"])), ff.broadcast(document, like=line), wrong["x"]
+        return (
+            ff.gather(ff.filter(line, line["keep"])),
+            ff.broadcast(document, like=line),
+            wrong["x"],
+        )
 
     assert problem_of(pipeline).code == "FF203"
 

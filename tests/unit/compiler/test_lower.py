@@ -44,9 +44,11 @@ def well_formed(plan: Plan) -> None:
     for port in plan.ports:
         assert port.node is None or port.index in ports_made(plan.nodes[port.node])
     for control in plan.controls:
-        assert plan.nodes[control.node].control == control.index
+        routing = plan.nodes[control.node]
+        assert isinstance(routing, FilterNode | SplitNode) and routing.control == control.index
     for check in plan.checks:
-        assert plan.nodes[check.node].check == check.index
+        reader = plan.nodes[check.node]
+        assert isinstance(reader, FieldNode) and reader.check == check.index
     assert set(plan.streams) == {call.index for call in plan.calls()}
 
 
@@ -157,7 +159,8 @@ def test_a_call_without_any_output_is_refused_and_one_behind_a_mask_is_not():
 
 def test_no_source_and_no_output_are_refused():
     assert problem_of(lambda: None).code == "FF208"
-    for nothing in (None, (), {}, []):
+    nothings: tuple[object, ...] = (None, (), {}, [])
+    for nothing in nothings:
         assert problem_of(lambda document, nothing=None, *, n=nothing: n).code == "FF220"
         assert problem_of(lambda document, *, n=nothing: n).code == "FF209"
 

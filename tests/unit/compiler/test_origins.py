@@ -87,7 +87,9 @@ def test_masks_and_labels_on_the_control_path_are_welcome():
     def pipeline(document):
         page = page_of(document)
         kept = ff.filter(page, ff.merge(read(page), page["keep"], default=False))
-        first, rest = ff.split(kept, ff.merge(kept["kind"], default=Kind.TEXT), into=(Kind.SCAN, ...))
+        first, rest = ff.split(
+            kept, ff.merge(kept["kind"], default=Kind.TEXT), into=(Kind.SCAN, ...)
+        )
         return first, rest, ff.filter(document, document)
 
     compiled(pipeline)
@@ -134,7 +136,10 @@ def test_fields_of_records_are_those_of_their_parts():
 
     plan = compiled(pipeline)
     (item,) = plan.streams[0].items
-    assert [(plan.checks[check].name, path) for check, path in item.checks] == [("x", ()), ("z", ())]
+    assert [(plan.checks[check].name, path) for check, path in item.checks] == [
+        ("x", ()),
+        ("z", ()),
+    ]
 
 
 def test_problems_of_several_kinds_come_together():

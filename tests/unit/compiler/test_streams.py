@@ -1,8 +1,8 @@
 """What the producers must deliver: values that somebody reads, and reports for the rest."""
 
 import fanfold as ff
-from fanfold.plan import CallStreams, Plan, Stream
-from tests.pipelines import both, compiled, lines, pages, read
+from fanfold.plan import CallStreams, ExpandNode, Plan, Stream
+from tests.pipelines import both, compiled, lines, named, pages, read
 
 
 def streams_of(plan: Plan, call: str) -> CallStreams:
@@ -21,7 +21,8 @@ def test_an_expanded_output_has_a_child_stream_and_no_item_stream():
     (expansion,) = streams.expansions
     (stream,) = expansion.streams
     assert (stream.level, stream.position, stream.path, stream.stored) == (1, 0, (), True)
-    assert stream.port == plan.nodes[expansion.node].outputs[0]
+    assert stream.port == named(plan, ExpandNode).outputs[0]
+    assert expansion.node == named(plan, ExpandNode).index
 
 
 def test_an_output_read_whole_has_an_item_stream_as_well():
@@ -112,5 +113,6 @@ def test_what_a_dead_end_would_report_is_not_asked_for():
         return read(document)
 
     plan = compiled(pipeline)
-    assert plan.controls == plan.checks == ()
-    assert plan.sources[0].stream.controls == plan.sources[0].stream.checks == ()
+    assert (plan.controls, plan.checks) == ((), ())
+    stream = plan.sources[0].stream
+    assert (stream.controls, stream.checks) == ((), ())

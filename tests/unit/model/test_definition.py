@@ -1,3 +1,5 @@
+"""Targets and options of stages: what is taken, what is refused and how."""
+
 import functools
 
 import pytest
@@ -115,9 +117,14 @@ def test_what_cannot_be_called_is_no_stage():
 
 
 def test_method_names_the_entry_point_of_a_class_or_an_object_but_not_of_a_function():
-    assert str(define(Upper, name=None, options={"method": "run"}).signature) == "(text, *, mark='!')"
+    assert (
+        str(define(Upper, name=None, options={"method": "run"}).signature) == "(text, *, mark='!')"
+    )
     assert str(define(Upper, name=None, options={"method": "plain"}).signature) == "(text)"
-    assert str(define(Upper(), name=None, options={"method": "run"}).signature) == "(text, *, mark='!')"
+    assert (
+        str(define(Upper(), name=None, options={"method": "run"}).signature)
+        == "(text, *, mark='!')"
+    )
     assert error_of(Upper, method="walk").code == "FF107"
     assert error_of(len, method="run").code == "FF107"
 

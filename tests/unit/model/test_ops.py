@@ -1,5 +1,7 @@
 """What the operations say of their own arguments; how they fit together is the compiler's."""
 
+from typing import Any
+
 import pytest
 
 import fanfold as ff
@@ -13,6 +15,9 @@ from fanfold.plan import (
     SplitNode,
 )
 from tests.pipelines import both, compiled, named, pages, problem_of, read
+
+untyped: Any = ff
+"""For what type checkers would refuse before the trace does."""
 
 
 def page_of(document):
@@ -47,22 +52,22 @@ def test_gather_says_what_a_failed_member_does(failed):
 
 @pytest.mark.parametrize("option", ["at_least", "members"])
 def test_options_of_gather_that_come_later_are_refused(option):
-    problem = problem_of(lambda document: ff.gather(page_of(document), **{option: 1}))
+    problem = problem_of(lambda document: untyped.gather(page_of(document), **{option: 1}))
     assert problem.code == "FF103" and repr(option) in problem.message
 
 
 def test_unknown_options_and_choices_are_refused():
-    assert problem_of(lambda d: ff.gather(page_of(d), falied="drop")).code == "FF104"
-    problem = problem_of(lambda d: ff.gather(page_of(d), failed="skip"))
+    assert problem_of(lambda d: untyped.gather(page_of(d), falied="drop")).code == "FF104"
+    problem = problem_of(lambda d: untyped.gather(page_of(d), failed="skip"))
     assert problem.code == "FF219" and "'fail', 'drop', 'mark'" in problem.message
-    assert problem_of(lambda d: ff.merge(d, failed="mark")).code == "FF219"
+    assert problem_of(lambda d: untyped.merge(d, failed="mark")).code == "FF219"
 
 
 def test_an_operation_without_a_port_is_refused():
-    assert problem_of(lambda document: ff.gather()).code == "FF210"
-    assert problem_of(lambda document: ff.merge(default=3)).code == "FF210"
-    assert problem_of(lambda document: ff.record(a=3)).code == "FF210"
-    assert problem_of(lambda document: ff.filter(document, True)).code == "FF210"
+    assert problem_of(lambda document: untyped.gather()).code == "FF210"
+    assert problem_of(lambda document: untyped.merge(default=3)).code == "FF210"
+    assert problem_of(lambda document: untyped.record(a=3)).code == "FF210"
+    assert problem_of(lambda document: untyped.filter(document, True)).code == "FF210"
 
 
 def test_split_gives_a_port_for_each_entry_and_one_for_the_rest():
@@ -115,14 +120,14 @@ def test_a_field_is_named_by_a_string():
 @pytest.mark.parametrize(
     "operation",
     [
-        lambda: ff.expand("a", "b"),
-        lambda: ff.gather(),
-        lambda: ff.filter(1, 2),
-        lambda: ff.split(1, 2, into=(3,)),
-        lambda: ff.merge(),
-        lambda: ff.broadcast(1, like=2),
-        lambda: ff.record(),
-        lambda: ff.field(1, "x", int),
+        lambda: untyped.expand("a", "b"),
+        lambda: untyped.gather(),
+        lambda: untyped.filter(1, 2),
+        lambda: untyped.split(1, 2, into=(3,)),
+        lambda: untyped.merge(),
+        lambda: untyped.broadcast(1, like=2),
+        lambda: untyped.record(),
+        lambda: untyped.field(1, "x", int),
     ],
 )
 def test_operations_stand_in_pipelines_only(operation):

@@ -1,4 +1,7 @@
+"""Calling stages, with values and with ports; binding class stages; names."""
+
 import pickle
+from typing import Any
 
 import cloudpickle
 import pytest
@@ -31,7 +34,7 @@ def test_a_function_stage_called_with_values_runs_the_function_here():
 
     assert double([1, 2, 3]) == [2, 4, 6]
     with pytest.raises(TypeError):
-        double(3)
+        double(3)  # type: ignore[call-overload]
 
 
 def test_a_generator_stage_called_with_values_gives_the_generator():
@@ -70,7 +73,7 @@ def test_binding_twice_with_equal_arguments_gives_the_same_stage():
 
 def test_arguments_whose_comparison_has_no_truth_value_are_equal_to_themselves_only():
     class Array:
-        def __eq__(self, other):
+        def __eq__(self, other) -> Any:
             return self
 
         def __bool__(self):

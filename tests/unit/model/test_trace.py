@@ -1,5 +1,7 @@
 """What only the trace can see: ports misused as values, in containers, of other traces."""
 
+from typing import Any
+
 import pytest
 
 import fanfold as ff
@@ -90,7 +92,7 @@ def test_unpacking_one_output_says_how_to_have_two():
 
 def test_what_the_function_raises_by_itself_comes_through_with_a_note():
     def pipeline(document):
-        return {}["no such key"]
+        return {"a": document}["no such key"]
 
     with pytest.raises(KeyError) as caught:
         compiled(pipeline)
@@ -128,9 +130,19 @@ def test_a_container_that_holds_itself_is_no_trap():
     compiled(lambda document: join(document, b=cyclic))
 
 
+def keeping(kept):
+    """A pipeline that lets its port escape."""
+
+    def pipeline(document):
+        kept.append(document)
+        return document
+
+    return pipeline
+
+
 def test_a_port_of_another_trace_is_told():
-    kept = []
-    compiled(lambda document: kept.append(document) or document)
+    kept: list[Any] = []
+    compiled(keeping(kept))
     for function in (
         lambda document: join(document, kept[0]),
         lambda document: join(document, b=kept[0]),

@@ -1,72 +1,56 @@
 """The local backend: worker processes on this machine, values in shared arenas, no server.
 
-Owns the driver's side: which process is which worker, what is at each, which blocks of an arena are in use.
-Nothing here blocks but :meth:`LocalBackend.poll`, and that only as long as it is told.
+Owns the driver's side: which process is which worker, what their messages mean, what becomes of the dead.
+Nothing here blocks but :meth:`LocalBackend.poll`, as long as it is told, and :meth:`LocalBackend.close`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import pickle
 import selectors
-import signal
 import socket
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from fanfold.backends.base import BackendEvent, RecordWriter, WorkerSpec, WriteFailed, WriterClosed
+from fanfold.backends.local.board import Board
 from fanfold.backends.local.channel import DriverChannel
-from fanfold.backends.local.process import CloseWriter, Setup, Work, Write
+from fanfold.backends.local.member import Member
+from fanfold.backends.local.messages import CloseWriter, Ended, Fork, Setup, Work, Write
+from fanfold.backends.local.nursery import Nursery, reason
+from fanfold.backends.local.shipping import ship
 from fanfold.backends.local.store import ArenaValues, BlockRef
-from fanfold.backends.local.zygote import Ended, Fork, Forked
+from fanfold.backends.stage_plan import stage_plan
+from fanfold.backends.values import Unstorable
 from fanfold.blocks.arena import create
 from fanfold.columns import Column, Ref
-from fanfold.errors import DefinitionError, SetupError
+from fanfold.errors import SetupError, SourceError
+from fanfold.failures import Failure
 from fanfold.plan import Plan
 from fanfold.protocol import (
     BatchFinished,
     BatchRaised,
+    ChildrenReleased,
     Event,
     RootResult,
     Rows,
     RunBatch,
     TasksFinished,
-    ChildrenReleased,
     WorkerDied,
     WorkerFailed,
     WorkerStarted,
 )
 
+ARENA_DIR_VARIABLE: Final = "FANFOLD_ARENA_DIR"
+"""Names a directory for mapped files in the place of anonymous memory."""
 _DRIVER_ARENA: Final = -1
 _WRITER: Final = -2
-_CLOSE_S: Final = 5.0
 _FREE_SOON: Final = 64
 """Freed blocks after which an idle worker is told of them."""
 _SERIALS_PER_LIFE: Final = 1 << 40
-
-
-class _Process:
-    """One forked process as the driver knows it."""
-
-    def __init__(self, number: int, name: str, log: int) -> None:
-        self.number = number
-        self.name = name
-        self.log = log
-        self.channel: DriverChannel | None = None
-        self.pid = 0
-        self.started = False
-        self.batches: list[int] = []
-        self.freed: list[BlockRef] = []
-        self.used: set[BlockRef] = set()
-        self.lives = 0
-        self.ending = False
-        """The writer: it told all that it had to tell."""
+_LOG_LINES: Final = 20
 
 
 class LocalBackend:
@@ -74,7 +58,8 @@ class LocalBackend:
 
     Args:
         log_dir: Where workers' output goes (``NAME.log`` each); None: unnamed temporary files.
-        arena_dir: Keep values in mapped files of this directory instead of anonymous memory.
+        arena_dir: Keep values in mapped files of this directory instead of anonymous memory; by default what
+            the environment variable ``FANFOLD_ARENA_DIR`` says.
         arena_limit_bytes: How much one worker's arena may hold; None: the machine's memory.
     """
 
@@ -86,329 +71,282 @@ class LocalBackend:
         arena_limit_bytes: int | None = None,
     ) -> None:
         self._log_dir = log_dir
-        self._arena_dir = arena_dir or os.environ.get("FANFOLD_ARENA_DIR")
+        self._arena_dir = arena_dir or os.environ.get(ARENA_DIR_VARIABLE)
         self._limit = arena_limit_bytes or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        self._pid = os.getpid()
         self._selector = selectors.DefaultSelector()
-        self._processes: dict[int, _Process] = {}
-        self._specs: dict[int, WorkerSpec] = {}
+        self._members: dict[int, Member] = {}
         self._arenas: dict[int, int] = {}
-        self._zygote: subprocess.Popen[bytes] | None = None
-        self._control: socket.socket | None = None
+        self._board_fd = -1
+        self._board: Board | None = None
+        self._nursery: Nursery | None = None
         self._values: ArenaValues | None = None
-        self._plan: Plan | None = None
-        self._payload = b""
-        self._writer_payload = b""
         self._told: list[Event | BackendEvent] = []
-        self._unsent: dict[int, _Process] = {}
+        self._unsent: dict[int, Member] = {}
         self._closed = False
 
     # ------------------------------------------------------------------------------ starting
 
-    def start(
-        self, plan: Plan, workers: Sequence[WorkerSpec], writer: RecordWriter | None
-    ) -> None:
-        self._plan = plan
-        self._payload = _pickled_plan(plan)
-        self._specs = {spec.worker: spec for spec in workers}
-        for number in (*self._specs, _DRIVER_ARENA):
+    def start(self, plan: Plan, workers: Sequence[WorkerSpec], writer: RecordWriter | None) -> None:
+        """Start the zygote and ask it for all processes.
+
+        Raises:
+            DefinitionError: A stage or the writer cannot be sent to its process (FF406).
+        """
+        stages = {spec.stage for spec in workers}
+        payloads = {
+            stage: ship(stage_plan(plan, stage), f"stage {plan.stages[stage].name!r}")
+            for stage in stages
+        }
+        for number in (*(spec.worker for spec in workers), _DRIVER_ARENA):
             self._arenas[number] = create(f"arena{number}", directory=self._arena_dir)
         self._values = ArenaValues(self._arenas, _DRIVER_ARENA, limit_bytes=self._limit)
-        self._start_zygote()
+        self._board_fd = create("board", directory=self._arena_dir)
+        self._board = Board(self._board_fd, max((s.worker for s in workers), default=0) + 1)
+        self._nursery = Nursery((*self._arenas.values(), self._board_fd))
+        self._selector.register(self._nursery.socket, selectors.EVENT_READ, None)
         if writer is not None:
-            self._writer_payload = _by_value(writer, "the sink")
-            self._fork(self._process(_WRITER, "writer"), threads=1)
-        for spec in workers:
-            process = self._process(spec.worker, spec.name)
-            self._fork(process, threads=plan.stages[spec.stage].cpus)
-
-    def _process(self, number: int, name: str) -> _Process:
-        if self._log_dir is None:
-            log, path = tempfile.mkstemp(prefix="fanfold-log-")
-            os.unlink(path)
-        else:
-            self._log_dir.mkdir(parents=True, exist_ok=True)
-            file = self._log_dir / f"{name.replace('/', '_')}.log"
-            log = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        process = self._processes[number] = _Process(number, name, log)
-        return process
-
-    def _start_zygote(self) -> None:
-        kind = getattr(socket, "SOCK_SEQPACKET", socket.SOCK_DGRAM)
-        ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
-        inherited = (theirs.fileno(), *self._arenas.values())
-        code = (
-            "import sys; fd, driver, *sys.path[:] = sys.argv[1:]; "
-            "from fanfold.backends.local.zygote import main; main([fd, driver])"
-        )
-        with contextlib.closing(theirs):
-            self._zygote = subprocess.Popen(
-                [
-                    sys.executable,
-                    *subprocess._args_from_interpreter_flags(),  # type: ignore[attr-defined]
-                    "-c",
-                    code,
-                    str(theirs.fileno()),
-                    str(os.getpid()),
-                    *(os.path.abspath(entry) for entry in sys.path),
-                ],
-                stdin=subprocess.DEVNULL,
-                pass_fds=inherited,
-                close_fds=True,
+            self._members[_WRITER] = Member(
+                _WRITER, "writer", 1, ship(writer, "the sink"), self._log_dir
             )
-        self._control = ours
-        self._selector.register(ours, selectors.EVENT_READ, None)
-
-    def _fork(self, process: _Process, *, threads: int) -> None:
-        assert self._control is not None
-        process.lives += 1
-        ours, theirs = socket.socketpair()
-        with contextlib.closing(theirs):
-            try:
-                socket.send_fds(
-                    self._control,
-                    [pickle.dumps(Fork(process.number, threads))],
-                    [theirs.fileno(), process.log],
-                )
-            except OSError as error:
-                raise self._zygote_gone() from error
-        process.channel = DriverChannel(ours)
-        process.started = False
-        self._selector.register(ours, selectors.EVENT_READ, process)
-        spec = self._specs.get(process.number)
-        own = None if spec is None else process.number
-        self._send(
-            process,
-            Setup(
-                worker=process.number,
-                name=process.name,
-                stage=None if spec is None else spec.stage,
-                payload=self._writer_payload if spec is None else self._payload,
-                arenas=dict(self._arenas),
-                own_arena=own,
-                used=tuple(process.used),
-                serials_from=process.lives * _SERIALS_PER_LIFE,
-                limit_bytes=self._limit,
-            ),
-        )
-        process.freed.clear()  # what is free is not among ``used``
+        for spec in workers:
+            threads = plan.stages[spec.stage].cpus
+            self._members[spec.worker] = Member(
+                spec.worker, spec.name, threads, payloads[spec.stage], self._log_dir
+            )
+        for member in self._members.values():
+            self._fork(member)
 
     def restart(self, worker: int) -> None:
-        assert self._plan is not None
-        threads = self._plan.stages[self._specs[worker].stage].cpus
-        self._fork(self._processes[worker], threads=threads)
+        """Fork another process for a worker; it takes over the arena."""
+        self._fork(self._members[worker])
+
+    def _fork(self, member: Member) -> None:
+        assert self._nursery is not None and self._board is not None, "start() comes first"
+        ours, theirs = socket.socketpair()
+        member.begin(DriverChannel(ours))
+        writes = member.number == _WRITER
+        if not writes:
+            self._board.clear(member.number)
+        self._nursery.fork(Fork(member.number, member.threads), theirs, member.log)
+        self._watch_nursery()
+        self._selector.register(ours, selectors.EVENT_READ, member)
+        setup = Setup(
+            worker=member.number,
+            name=member.name,
+            payload=member.payload,
+            writes=writes,
+            arenas=dict(self._arenas),
+            board=self._board_fd,
+            used=tuple(member.used),
+            serials_from=member.lives * _SERIALS_PER_LIFE,
+            limit_bytes=self._limit,
+        )
+        self._send(member, setup)
 
     # ------------------------------------------------------------------------------ work and values
 
     def submit(self, worker: int, batch: RunBatch) -> None:
-        process = self._processes[worker]
-        process.batches.append(batch.batch)
-        freed, process.freed = tuple(process.freed), []
-        self._send(process, Work(batch, freed))
+        """Queue a batch for the worker; it goes out with the next poll."""
+        member = self._members[worker]
+        member.batches.append(batch.batch)
+        self._send(member, Work(batch, member.take_freed()))
 
     def write(self, results: Sequence[RootResult]) -> None:
-        self._send(self._processes[_WRITER], Write(tuple(results)))
+        """Queue roots for the writer."""
+        self._send(self._members[_WRITER], Write(tuple(results)))
 
     def close_writer(self) -> None:
-        self._send(self._processes[_WRITER], CloseWriter())
+        """Have the writer close its sinks when it has written all."""
+        self._send(self._members[_WRITER], CloseWriter())
 
     def put(self, values: Sequence[Any]) -> Rows:
-        assert self._values is not None
-        return self._values.put(_DRIVER_ARENA, values)
+        """Store a source's values in the driver's own arena.
+
+        Raises:
+            SourceError: One of them cannot be pickled, or does not fit (FF408).
+        """
+        assert self._values is not None, "start() comes first"
+        try:
+            return self._values.put(_DRIVER_ARENA, values)
+        except Unstorable as error:
+            row, failure = error.rows[0]
+            raise SourceError(
+                "FF408",
+                f"item {row} of those just read from the source cannot be sent to workers: "
+                f"{failure.message}.",
+                'Let the source give paths or plain data, or run with backend="inline".',
+            ) from None
 
     def read(self, column: Column) -> list[Any]:
-        assert self._values is not None
+        """The values of a column, in this process."""
+        assert self._values is not None, "start() comes first"
         return self._values.read([column])[0]
 
     def release(self, refs: Iterable[Ref]) -> None:
-        for ref in refs:
-            assert isinstance(ref, BlockRef)
-            if ref.arena == _DRIVER_ARENA:
-                assert self._values is not None
-                self._values.free((ref,))
+        """Blocks are free again; workers are told with their next batch."""
+        assert self._values is not None, "start() comes first"
+        own: list[BlockRef] = []
+        for ref in cast(Iterable[BlockRef], refs):
+            if ref[0] == _DRIVER_ARENA:
+                own.append(ref)
                 continue
-            process = self._processes[ref.arena]
-            process.used.discard(ref)
-            process.freed.append(ref)
-            if len(process.freed) >= _FREE_SOON and not process.batches and process.started:
-                freed, process.freed = tuple(process.freed), []
-                self._send(process, Work(None, freed))
+            member = self._members[ref[0]]
+            member.free(ref)
+            if member.freed >= _FREE_SOON and not member.batches and member.ready:
+                self._send(member, Work(None, member.take_freed()))
+        self._values.free(own)
 
-    def _send(self, process: _Process, message: object) -> None:
+    def _send(self, member: Member, message: object) -> None:
         """Have a message sent with the next poll, together with others for the same process."""
-        if process.channel is not None:
-            process.channel.post(message)
-            self._unsent[process.number] = process
+        if member.channel is not None:
+            member.channel.post(message)
+            self._unsent[member.number] = member
 
     def _flush(self) -> None:
-        for process in self._unsent.values():
-            channel = process.channel
+        for member in self._unsent.values():
+            channel = member.channel
             if channel is not None:
                 channel.flush()
                 if channel.waiting:
                     both = selectors.EVENT_READ | selectors.EVENT_WRITE
-                    self._selector.modify(channel.socket, both, process)
+                    self._selector.modify(channel.socket, both, member)
         self._unsent.clear()
 
     # ------------------------------------------------------------------------------ what happened
 
     def poll(self, timeout_s: float | None) -> list[Event | BackendEvent]:
-        self._flush()
-        if not self._told:
-            for key, mask in self._selector.select(timeout_s):
-                process: _Process | None = key.data
-                if process is None:
-                    self._hear_zygote()
-                    continue
-                if mask & selectors.EVENT_WRITE and process.channel is not None:
-                    process.channel.flush()
-                    if not process.channel.waiting:
-                        self._selector.modify(key.fileobj, selectors.EVENT_READ, process)
-                if mask & selectors.EVENT_READ:
-                    self._hear(process)
-        events, self._told = self._told, []
-        now = time.monotonic()
-        return [event._replace(time_s=now) for event in events]
+        """Send what is queued, then wait until something happened.
 
-    def _hear(self, process: _Process) -> None:
+        Raises:
+            SetupError: The zygote (FF405) or the writer (FF404) is gone.
+        """
+        deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
+        self._flush()
+        while not self._told:
+            left_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
+            ready = self._selector.select(left_s)
+            for key, mask in ready:
+                member: Member | None = key.data
+                if member is None:
+                    self._hear_nursery(mask)
+                else:
+                    self._serve(member, mask)
+            if not ready and deadline_s is not None and time.monotonic() >= deadline_s:
+                break
+        events, self._told = self._told, []
+        now_s = time.monotonic()
+        return [event._replace(time_s=now_s) for event in events]
+
+    def _serve(self, member: Member, mask: int) -> None:
+        channel = member.channel
+        if channel is not None and mask & selectors.EVENT_WRITE:
+            channel.flush()
+            if not channel.waiting:
+                self._selector.modify(channel.socket, selectors.EVENT_READ, member)
+        if mask & selectors.EVENT_READ:
+            self._hear(member)
+
+    def _hear(self, member: Member) -> None:
         """Take in what a process has sent."""
-        channel = process.channel
+        channel = member.channel
         if channel is None:
             return
         for report in channel.receive():
             for event in report:
-                match event:
-                    case BatchFinished() | BatchRaised():
-                        process.batches.remove(event.batch)
-                    case TasksFinished() | ChildrenReleased():
-                        for stream in event.streams:
-                            if stream.rows is not None:
-                                process.used.add(stream.rows.ref)
-                    case WorkerStarted():
-                        process.started = True
-                    case WorkerFailed():
-                        process.started = True  # its end is no death
-                        process.batches.clear()
-                    case WriterClosed():
-                        process.ending = True
-                    case WriteFailed():
-                        process.ending = event.root < 0
+                self._note(member, event)
                 self._told.append(event)
         if channel.closed:
-            self._selector.unregister(channel.socket)
-            channel.close()
-            process.channel = None
+            self._hang_up(member)
 
-    def _hear_zygote(self) -> None:
-        assert self._control is not None
-        try:
-            data = self._control.recv(4096)
-        except OSError:
-            data = b""
-        if not data:
-            raise self._zygote_gone()
-        message = pickle.loads(data)
-        process = self._processes[message.worker]
-        match message:
-            case Forked():
-                process.pid = message.pid
-            case Ended():
-                self._bury(process, message)
+    def _note(self, member: Member, event: Event | BackendEvent) -> None:
+        match event:
+            case TasksFinished() | ChildrenReleased():
+                member.hold(
+                    cast(BlockRef, stream.rows.ref)
+                    for stream in event.streams
+                    if stream.rows is not None
+                )
+            case BatchFinished() | BatchRaised():
+                member.batches.remove(event.batch)
+            case WorkerStarted():
+                member.ready = True
+            case WorkerFailed() | WriterClosed():
+                member.through = True
+            case WriteFailed():
+                member.through = event.root < 0
 
-    def _bury(self, process: _Process, ended: Ended) -> None:
+    def _hang_up(self, member: Member) -> None:
+        if member.channel is not None:
+            self._selector.unregister(member.channel.socket)
+            member.channel.close()
+            member.channel = None
+
+    def _hear_nursery(self, mask: int) -> None:
+        assert self._nursery is not None
+        if mask & selectors.EVENT_WRITE:
+            self._nursery.flush()
+            self._watch_nursery()
+        if mask & selectors.EVENT_READ:
+            for message in self._nursery.hear():
+                if isinstance(message, Ended):
+                    self._bury(self._members[message.worker], message)
+
+    def _watch_nursery(self) -> None:
+        assert self._nursery is not None
+        mask = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._nursery.waiting else 0)
+        self._selector.modify(self._nursery.socket, mask, None)
+
+    def _bury(self, member: Member, ended: Ended) -> None:
         """A process ended: take in its last words, then tell of its death."""
-        if process.channel is not None:
-            self._hear(process)
-        if process.channel is not None:  # something it started still holds the other end
-            self._selector.unregister(process.channel.socket)
-            process.channel.close()
-            process.channel = None
-        if any(isinstance(e, WorkerFailed) and e.worker == process.number for e in self._told):
+        self._hear(member)
+        self._hang_up(member)  # though something that it started may hold the other end
+        if member.through:
             return
-        if process.ending:
-            return
-        if process.number == _WRITER:
+        how = reason(os.waitstatus_to_exitcode(ended.status))
+        if member.number == _WRITER:
             raise SetupError(
                 "FF404",
-                f"the process that writes records {_reason(ended.status)}.",
-                f"Its last output: {self.worker_log_tail(_WRITER) or '(none)'}",
+                f"the process that writes records {how}.",
+                f"Its last output: {self._last_words(member)}",
             )
-        running = process.batches[0] if process.batches else None
-        process.batches.clear()
-        self._told.append(
-            WorkerDied(process.number, _reason(ended.status), running=running)
-        )
+        if not member.ready:
+            # Started again it would die again: a stage that cannot be made ends the run.
+            message = f"its process {how} before it was ready; its last output: {self._last_words(member)}"
+            failure = Failure(kind="worker_died", message=message, worker=member.name)
+            self._told.append(WorkerFailed(member.number, failure))
+            return
+        assert self._board is not None
+        running = self._board.running(member.number)
+        if running not in member.batches:
+            running = None
+        member.batches.clear()
+        self._told.append(WorkerDied(member.number, how, running=running))
 
-    def _zygote_gone(self) -> SetupError:
-        return SetupError(
-            "FF405",
-            "the process that starts workers ended, and all workers with it.",
-            "The system may have ended it for want of memory; its log has the last words.",
-        )
+    def _last_words(self, member: Member) -> str:
+        return "\n".join(member.log_tail(4096).splitlines()[-_LOG_LINES:]) or "(none)"
 
     def worker_log_tail(self, worker: int, limit_bytes: int = 4_096) -> str:
-        process = self._processes.get(worker)
-        if process is None:
-            return ""
-        size = os.fstat(process.log).st_size
-        data = os.pread(process.log, limit_bytes, max(0, size - limit_bytes))
-        return data.decode(errors="replace")
+        """The end of a worker's log."""
+        member = self._members.get(worker)
+        return "" if member is None else member.log_tail(limit_bytes)
 
     # ------------------------------------------------------------------------------ ending
 
     def close(self) -> None:
-        if self._closed:
+        """End all processes, the idle ones in peace; then nothing of them or of their values is left."""
+        if self._closed or os.getpid() != self._pid:  # a fork of the driver does not own the run
             return
         self._closed = True
-        for process in self._processes.values():
-            if process.channel is not None:
-                process.channel.close()
-        if self._control is not None:
-            self._control.close()
-        if self._zygote is not None:
-            try:
-                self._zygote.wait(_CLOSE_S)
-            except subprocess.TimeoutExpired:
-                self._zygote.kill()
-                self._zygote.wait()
-        for process in self._processes.values():
-            os.close(process.log)
+        for member in self._members.values():
+            if member.channel is not None:
+                member.channel.close()
+        if self._nursery is not None:
+            self._nursery.close()
+        for member in self._members.values():
+            os.close(member.log)
         for descriptor in self._arenas.values():
             os.close(descriptor)
+        if self._board is not None:
+            os.close(self._board_fd)
         self._selector.close()
-
-
-def _reason(status: int) -> str:
-    """How a process ended, in words."""
-    code = os.waitstatus_to_exitcode(status)
-    if code < 0:
-        with contextlib.suppress(ValueError):
-            return f"was killed by {signal.Signals(-code).name}"
-        return f"was killed by signal {-code}"
-    return f"exited with code {code}"
-
-
-def _by_value(thing: object, what: str) -> bytes:
-    import cloudpickle
-
-    try:
-        blob: bytes = cloudpickle.dumps(thing, protocol=5)
-        return blob
-    except Exception as error:
-        raise DefinitionError(
-            "FF406",
-            f"{what} cannot be sent to a worker process: {type(error).__name__}: {error}.",
-            "Open files, connections and locks belong into the stage's constructor, which runs in the "
-            'worker; or run with backend="inline".',
-        ) from error
-
-
-def _pickled_plan(plan: Plan) -> bytes:
-    """The plan for workers; where that fails, the guilty stage is named."""
-    try:
-        return _by_value(plan, "the pipeline")
-    except DefinitionError:
-        for stage in plan.stages:
-            _by_value(stage, f"stage {stage.name!r}")
-        raise
-
-

@@ -9,11 +9,12 @@ import contextlib
 import ctypes
 import os
 import signal
-from pathlib import Path
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
+_PROC: Final = "/proc"
 
 
 def _prctl(option: int, value: int) -> bool:
@@ -46,17 +47,45 @@ def watch(pid: int) -> int | None:
         return None
 
 
-def kill_group(pid: int) -> None:
+class Relative(NamedTuple):
+    """A process, as the system's table has it."""
+
+    pid: int
+    parent: int
+    group: int
+    session: int
+
+
+def processes() -> Iterator[Relative]:
+    """All processes that the system tells of (none where there is no ``/proc``)."""
+    for name in filter(str.isdigit, os.listdir(_PROC) if os.path.isdir(_PROC) else ()):
+        with contextlib.suppress(OSError, ValueError):  # it ended meanwhile
+            with open(f"{_PROC}/{name}/stat", encoding="utf-8", errors="replace") as file:
+                fields = file.read().rpartition(")")[2].split()
+            if fields[0] != "Z":
+                yield Relative(int(name), *map(int, fields[1:4]))
+
+
+def children() -> list[Relative]:
+    """The living children of this process, those adopted included."""
+    me = os.getpid()
+    return [process for process in processes() if process.parent == me]
+
+
+def environment_of(pid: int, name: str) -> str | None:
+    """A variable of the environment that a process was executed with."""
+    with contextlib.suppress(OSError):
+        with open(f"{_PROC}/{pid}/environ", "rb") as file:
+            entries = file.read().split(b"\0")
+        for entry in entries:
+            key, _, value = entry.partition(b"=")
+            if key == name.encode():
+                return value.decode(errors="replace")
+    return None
+
+
+def kill(pid: int) -> None:
     """Kill a process and all that is in the process group that it leads."""
-    for kill in (os.killpg, os.kill):
+    for send in (os.killpg, os.kill):
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            kill(pid, signal.SIGKILL)
-
-
-def children() -> list[int]:
-    """The children of this process, those adopted included (empty where the system does not tell)."""
-    found: list[int] = []
-    for task in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            found += [int(pid) for pid in task.read_text().split()]
-    return found
+            send(pid, signal.SIGKILL)

@@ -6,109 +6,70 @@ Owns the loop that connects a channel with a :class:`~fanfold.backends.worker.St
 
 from __future__ import annotations
 
+import atexit
 import os
 import pickle
 import signal
 import socket
+import sys
 import time
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from fanfold.backends.base import (
-    BackendEvent,
     RecordsWritten,
     RecordWriter,
     WriterClosed,
     output_values,
     write_failed,
 )
+from fanfold.backends.local.board import Board
 from fanfold.backends.local.channel import WorkerChannel
-from fanfold.backends.local.store import ArenaValues, BlockRef
-from fanfold.backends.worker import RELEASE_S, StageRunner
+from fanfold.backends.local.messages import CloseWriter, Setup, Work, Write
+from fanfold.backends.local.store import ArenaValues
+from fanfold.backends.worker import StageRunner
 from fanfold.failures import Failure
-from fanfold.plan import Plan
-from fanfold.protocol import (
-    BatchEvent,
-    BatchFinished,
-    BatchRaised,
-    Event,
-    RootResult,
-    RunBatch,
-    WorkerFailed,
-    WorkerStarted,
-)
+from fanfold.protocol import WorkerFailed, WorkerStarted
 
-_THREAD_VARIABLES: Final = (
+THREAD_VARIABLES: Final = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
     "BLIS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
     "NUMEXPR_NUM_THREADS",
+    "NUMEXPR_MAX_THREADS",
     "RAYON_NUM_THREADS",
 )
 
 
-class Setup(NamedTuple):
-    """The first message: what the process is to be."""
-
-    worker: int
-    name: str
-    stage: int | None
-    """None: the writer."""
-    payload: bytes
-    """By cloudpickle: the plan, or the record writer."""
-    arenas: dict[int, int]
-    """By number: descriptors, inherited."""
-    own_arena: int | None
-    used: tuple[BlockRef, ...]
-    serials_from: int
-    limit_bytes: int
-
-
-class Work(NamedTuple):
-    """To a worker: a batch (or nothing) and the blocks of its arena that are free again."""
-
-    batch: RunBatch | None
-    freed: tuple[BlockRef, ...] = ()
-
-
-class Write(NamedTuple):
-    """To the writer: roots to commit, in order."""
-
-    results: tuple[RootResult, ...]
-
-
-class CloseWriter(NamedTuple):
-    """To the writer: close the sinks, there is no more."""
-
-
-Report = Sequence[Event | BackendEvent]
-
-
 def main(channel_fd: int, threads: int) -> int:
-    """Serve the channel until it closes; the exit code."""
-    for variable in _THREAD_VARIABLES:
+    """Serve the channel until it closes; the exit code.
+
+    Args:
+        channel_fd: Descriptor of the socket to the driver.
+        threads: What libraries should size their thread pools to; set before any of them is imported.
+    """
+    for variable in THREAD_VARIABLES:
         os.environ[variable] = str(threads)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for stream in (sys.stdout, sys.stderr):
+        # The log is a file: without it, what a worker printed last would be lost with the worker.
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     channel = WorkerChannel(socket.socket(fileno=channel_fd))
-    setup = channel.receive()
-    if setup is None:
-        return 0
     try:
-        if setup.stage is None:
-            _serve_writer(setup, channel)
-        else:
-            _serve_stage(setup, channel)
+        setup = channel.receive()
+        if setup is not None:
+            (_serve_writer if setup.writes else _serve_stage)(setup, channel)
     except (BrokenPipeError, ConnectionResetError):
         return 0  # the driver is gone; so are we
+    atexit._run_exitfuncs()  # what users' libraries have registered
     return 0
 
 
 def _values(setup: Setup) -> ArenaValues:
     return ArenaValues(
         setup.arenas,
-        setup.own_arena,
+        None if setup.writes else setup.worker,
         setup.used,
         serials_from=setup.serials_from,
         limit_bytes=setup.limit_bytes,
@@ -116,19 +77,14 @@ def _values(setup: Setup) -> ArenaValues:
 
 
 def _serve_stage(setup: Setup, channel: WorkerChannel) -> None:
-    values = _values(setup)
-    reporter = _Reporter(channel)
+    values, board, number = _values(setup), Board(setup.board), setup.worker
     try:
-        plan: Plan = pickle.loads(setup.payload)
-        assert setup.stage is not None
-        runner = StageRunner(plan, setup.stage, values, reporter.emit, worker=setup.name)
+        runner = StageRunner(pickle.loads(setup.payload), values, channel.send, worker=setup.name)
         runner.construct()
     except BaseException as error:
-        channel.send(
-            [WorkerFailed(setup.worker, Failure.from_exception(error, worker=setup.name))]
-        )
+        channel.send([WorkerFailed(number, Failure.from_exception(error, worker=setup.name))])
         return
-    channel.send([WorkerStarted(setup.worker, pid=os.getpid())])
+    channel.send([WorkerStarted(number, pid=os.getpid())])
     while True:
         started = time.perf_counter()
         work: Work | None = channel.receive()
@@ -137,28 +93,9 @@ def _serve_stage(setup: Setup, channel: WorkerChannel) -> None:
         if work.freed:
             values.free(work.freed)
         if work.batch is not None:
-            reporter.begin()
+            board.begin(number, work.batch.batch)
             runner.run(work.batch, wait_s=time.perf_counter() - started)
-
-
-class _Reporter:
-    """Sends events together where they come together, and at once where a batch takes long."""
-
-    def __init__(self, channel: WorkerChannel) -> None:
-        self._channel = channel
-        self._events: list[BatchEvent] = []
-        self._sent_s = 0.0
-
-    def begin(self) -> None:
-        self._sent_s = time.perf_counter()
-
-    def emit(self, event: BatchEvent) -> None:
-        self._events.append(event)
-        now = time.perf_counter()
-        if isinstance(event, (BatchFinished, BatchRaised)) or now - self._sent_s >= RELEASE_S:
-            self._channel.send(self._events)
-            self._events = []
-            self._sent_s = now
+            board.clear(number)
 
 
 def _serve_writer(setup: Setup, channel: WorkerChannel) -> None:
@@ -190,4 +127,4 @@ def _serve_writer(setup: Setup, channel: WorkerChannel) -> None:
                 report.append(write_failed(result.root, error))
                 break
             written.append(result.root)
-        channel.send([RecordsWritten(tuple(written)), *report])
+        channel.send([RecordsWritten(tuple(written)), *report] if written else report)

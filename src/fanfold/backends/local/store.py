@@ -1,7 +1,7 @@
 """One process's view of all arenas: it writes to its own and reads every one.
 
-A reference is ``(arena, offset, size, serial)``; the serial makes it unique for ever, so that what was
-decoded of a block can be kept for later batches without fear that its place was given away.
+A block's reference is the tuple ``(arena, offset, size, serial)``, with a serial number that no other block of
+the arena has, ever: so what is remembered of a block cannot be taken for what came to lie in its place.
 """
 
 from __future__ import annotations
@@ -9,37 +9,30 @@ from __future__ import annotations
 import itertools
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, TypeAlias
 
-from fanfold.backends.worker import Unstorable
+from fanfold.backends.values import Unstorable
 from fanfold.blocks.arena import ARENA_BYTES, Reader, Writer
-from fanfold.blocks.codec import BlockRows, Unpicklable, encode, write
+from fanfold.blocks.codec import Block, Encoder, Unpicklable, write
 from fanfold.columns import Column, assemble
 from fanfold.failures import Failure
 from fanfold.protocol import Rows
 
-KEPT_BYTES: Final = 16 * 1024 * 1024
-"""Encoded size of the blocks that a reader keeps decoded between batches."""
+BlockRef: TypeAlias = tuple[int, int, int, int]
+"""Arena, offset, size in bytes, serial number."""
 
-
-class BlockRef(NamedTuple):
-    """Where a block lies."""
-
-    arena: int
-    offset: int
-    size: int
-    serial: int
+KEPT_BLOCKS: Final = 256
+"""How many blocks' tables of contents a reader remembers. Values it forgets when it has read a batch."""
 
 
 class ArenaValues:
-    """Implements :class:`fanfold.backends.worker.Values` over arenas.
+    """Implements :class:`fanfold.backends.values.Values` over arenas.
 
     Args:
         descriptors: The arenas' files, by number.
         own: The arena that this process may write to, or None for a mere reader.
-        used: Extents of the own arena that a predecessor left in use.
-        serials: Where serial numbers start, above all that the arena's blocks ever had.
-        serials_from: The first serial number: above all that the arena's blocks ever had.
+        used: Blocks of the own arena that a predecessor left in use.
+        serials_from: The first serial number, above all that the arena's blocks ever had.
         limit_bytes: How much the own arena may hold.
     """
 
@@ -58,76 +51,109 @@ class ArenaValues:
         self._writer = (
             None
             if own is None
-            else Writer(descriptors[own], [(r.offset, r.size) for r in used], limit_bytes)
+            else Writer(descriptors[own], [ref[1:3] for ref in used], limit_bytes)
         )
         self._serials = itertools.count(serials_from)
-        self._row_bytes: dict[int, int] = {}
-        self._kept: OrderedDict[BlockRef, BlockRows] = OrderedDict()
-        self._kept_bytes = 0
+        self._encoders: dict[int, Encoder] = {}
+        self._blocks: OrderedDict[BlockRef, Block] = OrderedDict()
 
     # ------------------------------------------------------------------------------ reading
 
     def read(self, columns: Sequence[Column]) -> list[list[Any]]:
-        try:
-            return [assemble(column, self._block) for column in columns]
-        finally:
-            while self._kept_bytes > KEPT_BYTES:
-                ref, _ = self._kept.popitem(last=False)
-                self._kept_bytes -= ref.size
+        """The values of columns, each decoded once."""
+        opened: dict[BlockRef, Block] = {}
 
-    def _block(self, ref: Any) -> BlockRows:
-        rows = self._kept.get(ref)
-        if rows is None:
-            rows = BlockRows(self._readers[ref.arena].view(ref.offset, ref.size))
-            self._kept[ref] = rows
-            self._kept_bytes += ref.size
-        else:
-            self._kept.move_to_end(ref)
-        return rows
+        def block(ref: Any) -> Block:
+            found = opened.get(ref)
+            if found is None:
+                found = opened[ref] = self._open(ref)
+            return found
+
+        try:
+            return [assemble(column, block) for column in columns]
+        finally:
+            for each in opened.values():
+                each.forget()
+
+    def _open(self, ref: BlockRef) -> Block:
+        block = self._blocks.get(ref)
+        if block is None:
+            arena, offset, size, _ = ref
+            block = self._blocks[ref] = Block(self._readers[arena].view(offset, size))
+            if len(self._blocks) > KEPT_BLOCKS:
+                self._blocks.popitem(last=False)
+        return block
 
     # ------------------------------------------------------------------------------ writing
 
-    def put(self, stream: int, rows: Sequence[Any]) -> Rows:
-        assert self._writer is not None and self._own is not None
+    def put(self, port: int, rows: Sequence[Any]) -> Rows:
+        """Store rows in the own arena.
+
+        Raises:
+            Unstorable: Some cannot be pickled, or do not fit.
+        """
+        assert self._writer is not None and self._own is not None, "a mere reader"
+        encoder = self._encoders.get(port)
+        if encoder is None:
+            encoder = self._encoders[port] = Encoder()
         try:
-            parts, size = encode(rows, self._row_bytes.get(stream, 0))
+            parts, size = encoder.encode(rows)
+            offset, memory = self._writer.allocate(size)
         except Unpicklable as error:
             raise Unstorable([(row, _unpicklable(rows[row], e)) for row, e in error.rows]) from None
-        self._row_bytes[stream] = max(1, size // len(rows))
-        try:
-            offset, memory = self._writer.allocate(size)
         except MemoryError:
             raise Unstorable(self._too_large(rows)) from None
         write(parts, memory)
-        ref = BlockRef(self._own, offset, size, next(self._serials))
-        return Rows(ref, len(rows), size)
+        return Rows((self._own, offset, size, next(self._serials)), len(rows), size)
+
+    def take_back(self, rows: Rows) -> None:
+        """A block that nobody was told of."""
+        assert isinstance(rows.ref, tuple)
+        self.free((rows.ref,))
+
+    def row_bytes(self, port: int) -> int:
+        """What a row at ``port`` took lately."""
+        encoder = self._encoders.get(port)
+        return 0 if encoder is None else encoder.row_bytes
 
     def free(self, refs: Iterable[BlockRef]) -> None:
         """Blocks of the own arena that nobody reads any more."""
-        assert self._writer is not None
-        for ref in refs:
-            self._writer.free(ref.offset, ref.size)
+        assert self._writer is not None, "a mere reader"
+        for _, offset, size, _ in refs:
+            self._writer.free(offset, size)
 
     def _too_large(self, rows: Sequence[Any]) -> list[tuple[int, Failure]]:
-        sizes = [encode([row])[1] for row in rows]
-        guilty = [row for row, size in enumerate(sizes) if size > self._limit]
+        """Which rows to blame when a block does not fit: the large ones, if they are to blame."""
+        sizes = [_size_bytes(row) for row in rows]
+        share = self._limit // 4
+        guilty = [row for row, size in enumerate(sizes) if size is None or size > share]
         return [
-            (
-                row,
-                Failure(
-                    kind="too_large",
-                    message=f"a value of {sizes[row]:,} bytes does not fit the store of a worker "
-                    f"({self._limit:,} bytes)",
-                ),
-            )
+            (row, _too_large(rows[row], sizes[row], self._limit))
             for row in guilty or range(len(rows))
         ]
+
+
+def _size_bytes(value: Any) -> int | None:
+    """How much a value takes by itself; None if there is no memory to find out."""
+    try:
+        return Encoder().encode([value])[1]
+    except MemoryError:
+        return None
+
+
+def _too_large(value: Any, size: int | None, limit: int) -> Failure:
+    what = f"a {type(value).__qualname__}" + (f" of {size:,} bytes" if size is not None else "")
+    return Failure(
+        kind="too_large",
+        message=f"{what} does not fit the store of its worker, which may hold {limit:,} bytes as long as "
+        "the machine has them. Give smaller children, or release the value before it is stored.",
+    )
 
 
 def _unpicklable(value: Any, error: BaseException) -> Failure:
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     return Failure(
         kind="unpicklable",
-        message=f"the stage returned a {kind} that cannot be pickled: {type(error).__name__}: {error}",
+        message=f"a value of type {kind} cannot leave its worker: {type(error).__name__}: {error}",
         exception=type(error).__qualname__,
     )

@@ -4,13 +4,14 @@ It is started by executing a fresh interpreter, so it inherits no lock and no th
 stays single-threaded, so forking from it is safe. What workers need is imported before the first fork.
 Workers lead sessions of their own; whatever they leave behind is adopted here and killed.
 
-Protocol, over a socket that keeps packets apart, each a pickle with its descriptors: the driver sends :class:`Fork`, the zygote
-answers :class:`Forked` and, for each process that ends, :class:`Ended`. End of stream, or the driver's end
-by whatever means, is the order to kill everything and go.
+Protocol, over a socket that keeps packets apart, each a pickle with its descriptors: the driver sends
+:class:`Fork`, the zygote answers :class:`Forked` and, for each process that ends, :class:`Ended`. ``End``, end
+of stream, or the driver's end by whatever means, is the order to kill everything and go.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import os
@@ -20,63 +21,52 @@ import signal
 import socket
 import sys
 import time
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NoReturn
 
 from fanfold.backends.local import lifeline
+from fanfold.backends.local.messages import Ended, Fork, Forked
 
 PRELOADED: Final = ("cloudpickle", "fanfold.backends.local.process")
 GRACE_S: Final = 0.3
 """How long idle workers have to go by themselves once their channels are closed."""
+LOOK_S: Final = 0.1
+"""How often to look whether the driver lives, where the system does not tell."""
+MARK: Final = "FANFOLD_WORKER_PID"
+"""In the environment of all that a worker starts: whose it is."""
 
 
-class Fork(NamedTuple):
-    """Make a process; three descriptors come along: its channel, its log, and nothing else."""
+def main(control_fd: int, driver: int) -> NoReturn:
+    """Serve the driver until it is gone.
 
-    worker: int
-    threads: int
-    """Cores that it owns: what OpenMP, BLAS and the like are sized to."""
-
-
-class Forked(NamedTuple):
-    worker: int
-    pid: int
-
-
-class Ended(NamedTuple):
-    """A process ended; ``status`` as :func:`os.waitpid` gives it."""
-
-    worker: int
-    pid: int
-    status: int
-
-
-def main(arguments: list[str]) -> NoReturn:
-    """Entry point: descriptor of the control socket, the driver's pid."""
-    control_fd, driver = map(int, arguments)
-    os.setsid()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Args:
+        control_fd: Descriptor of the socket to the driver.
+        driver: The driver's pid.
+    """
     lifeline.adopt_orphans()
     control = socket.socket(fileno=control_fd)
     for name in PRELOADED:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()
-    _Zygote(control, driver).serve()
+    zygote = _Zygote(control, driver)
+    zygote.serve()
     os._exit(0)
 
 
 class _Zygote:
     def __init__(self, control: socket.socket, driver: int) -> None:
         self._control = control
+        self._driver = driver
         self._driver_fd = lifeline.watch(driver)
         self._workers: dict[int, int] = {}
         """By pid: which worker it is."""
-        self._wake, wake_writer = os.pipe()
-        os.set_blocking(wake_writer, False)
+        self._dead: set[int] = set()
+        """The pids of workers that ended."""
+        self._wake, self._wake_writer = os.pipe()
+        os.set_blocking(self._wake_writer, False)
         os.set_blocking(self._wake, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(wake_writer, warn_on_full_buffer=False)
-        self._wake_writer = wake_writer
+        signal.set_wakeup_fd(self._wake_writer, warn_on_full_buffer=False)
 
     def serve(self) -> None:
         """Serve until the driver is gone, then leave nothing behind."""
@@ -85,31 +75,35 @@ class _Zygote:
         poller.register(self._wake, select.POLLIN)
         if self._driver_fd is not None:
             poller.register(self._driver_fd, select.POLLIN)
+        look_ms = LOOK_S * 1000 if self._driver_fd is None else None
         while True:
-            ready = {fd for fd, _ in poller.poll()}
-            if self._driver_fd in ready:
+            ready = {fd for fd, _ in poller.poll(look_ms)}
+            if self._driver_fd in ready or os.getppid() != self._driver:
                 return self._end(grace_s=0.0)
             if self._wake in ready:
-                os.read(self._wake, 4096)
-                self._reap(tell=True)
+                self._hear_ends()
             if self._control.fileno() in ready and not self._serve_request():
                 return self._end(grace_s=GRACE_S)
 
+    # ------------------------------------------------------------------------------ making
+
     def _serve_request(self) -> bool:
+        """Carry out one request; False if it is the last."""
         try:
             data, fds, _, _ = socket.recv_fds(self._control, 4096, 8)
         except OSError:
             return False
-        if not data:
+        request = pickle.loads(data) if data else None
+        if not isinstance(request, Fork):
             return False
-        request = pickle.loads(data)
         pid = os.fork()
         if pid == 0:
             self._become_worker(request, *fds)
         for fd in fds:
             os.close(fd)
         self._workers[pid] = request.worker
-        return self._tell(Forked(request.worker, pid))
+        self._tell(Forked(request.worker, pid))
+        return True
 
     def _become_worker(self, request: Fork, channel: int, log: int) -> NoReturn:
         """Everything from here on runs in the new process, which never returns."""
@@ -117,15 +111,16 @@ class _Zygote:
         try:
             parent = os.getppid()
             signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             os.setsid()
             lifeline.die_with_parent(parent)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            os.environ[MARK] = str(os.getpid())
             null = os.open(os.devnull, os.O_RDONLY)
-            os.dup2(null, 0)
-            os.dup2(log, 1)
-            os.dup2(log, 2)
-            for fd in (null, log, self._wake, self._wake_writer):
+            for fd, standard in ((null, 0), (log, 1), (log, 2)):
+                os.dup2(fd, standard)
+            watched = () if self._driver_fd is None else (self._driver_fd,)
+            for fd in (null, log, self._wake, self._wake_writer, *watched):
                 os.close(fd)
             self._control.close()
             from fanfold.backends.local import process
@@ -140,52 +135,67 @@ class _Zygote:
             sys.stderr.flush()
             os._exit(code)
 
-    def _tell(self, message: Forked | Ended) -> bool:
+    def _tell(self, message: Forked | Ended) -> None:
         try:
             self._control.send(pickle.dumps(message))
         except OSError:
-            return False
-        return True
+            return  # the driver is gone, which the next turn of the loop finds out
 
-    def _reap(self, *, tell: bool) -> None:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            worker = self._workers.pop(pid, None)
-            if worker is not None:
-                lifeline.kill_group(pid)  # what it had started
-                self._kill_orphans()
-                if tell:
-                    self._tell(Ended(worker, pid, status))
+    # ------------------------------------------------------------------------------ ending
 
-    def _kill_orphans(self) -> None:
-        for pid in lifeline.children():
-            if pid not in self._workers:
-                lifeline.kill_group(pid)
+    def _hear_ends(self) -> None:
+        """Reap whoever ended; kill what dead workers leave behind, then tell."""
+        self._drain()
+        ended: list[Ended] = []
+        with contextlib.suppress(ChildProcessError):
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+                worker = self._workers.pop(found[0], None)
+                if worker is not None:
+                    ended.append(Ended(worker, *found))
+                    self._dead.add(found[0])
+        for message in ended:
+            lifeline.kill(message.pid)  # its group
+        if self._dead:
+            self._kill_strays()
+        for message in ended:
+            self._tell(message)
+
+    def _drain(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self._wake, 4096):
+                continue
+
+    def _kill_strays(self) -> None:
+        """Kill what dead workers have started.
+
+        It is known by its session, or by the mark in its environment. What a living worker has let go on
+        purpose, a server in the background say, lives as long as that worker; what bears no mark, as long
+        as the run.
+        """
+        me = os.getpid()
+        for process in lifeline.processes():
+            if process.session in self._dead:
+                lifeline.kill(process.pid)
+            elif process.parent == me and process.pid not in self._workers:
+                mark = lifeline.environment_of(process.pid, MARK)
+                if mark is not None and mark in map(str, self._dead):
+                    lifeline.kill(process.pid)
 
     def _end(self, *, grace_s: float) -> None:
         """Wait for the idle, kill the rest, and again until no descendant is left."""
         deadline = time.monotonic() + grace_s
         while self._workers and (left := deadline - time.monotonic()) > 0:
             select.select([self._wake], [], [], left)
+            self._hear_ends()
+        for pid in self._workers:
+            lifeline.kill(pid)
+        for _ in range(1000):  # ten seconds: only a process that hangs in the kernel takes so long
+            for process in lifeline.children():
+                lifeline.kill(process.pid)
             try:
-                os.read(self._wake, 4096)
-            except BlockingIOError:
-                break
-            self._reap(tell=False)
-        for pid in list(self._workers):
-            lifeline.kill_group(pid)
-        for _ in range(1000):
-            self._reap(tell=False)
-            self._kill_orphans()
-            if not self._workers and not lifeline.children():
-                return
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    continue
+            except ChildProcessError:
+                return  # no descendant is left: each orphan would be a child
             select.select([self._wake], [], [], 0.01)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+            self._drain()

@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from fanfold.failures import ItemFailure
 from fanfold.pipelines.documents.extras import load
-from fanfold.pipelines.documents.textlayer import HiddenText, Layer, has_usable_text, tidy
+from fanfold.pipelines.documents.textlayer import (
+    HiddenText,
+    Layer,
+    has_usable_text,
+    is_doubtful,
+    tidy,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +41,7 @@ _PAGELESS: Final = re.compile(
 _NO_PAGES: Final = "the document has 0 pages"
 HOPELESS_PAGES: Final = 32
 """A file whose first so many pages are all unreadable is given up (its page count may be made up)."""
-SAMPLE_CHARS: Final = 200
+SAMPLE_CHARS: Final = 100
 THUMBNAIL_PX: Final = 200
 IMAGE_SHARE: Final = 4
 """A picture on a page may have so many times the pixels that the page itself may have."""
@@ -234,7 +240,7 @@ def _objects(page: Any, *kinds: str) -> list[Any]:
 
 def _classified(page: Any, hidden_text: HiddenText) -> tuple[Kind, str]:
     """What kind of page it is, and its text if that is usable."""
-    layer = _layer(page)
+    layer = _layer(page, hidden_text)
     if has_usable_text(layer, hidden_text):
         return "native", tidy(layer.text)
     if layer.text.strip() or _objects(page, "IMAGE") or not _is_blank(page):
@@ -242,33 +248,37 @@ def _classified(page: Any, hidden_text: HiddenText) -> tuple[Kind, str]:
     return "empty", ""
 
 
-def _layer(page: Any) -> Layer:
+def _layer(page: Any, hidden_text: HiddenText) -> Layer:
     """The page's text layer, and what must be known to judge it."""
     raw = load("pypdfium2.raw")
-    width_pt, height_pt = page.get_size()
-    pictures = 0.0
-    for picture in _objects(page, "IMAGE"):
-        left, bottom, right, top = picture.get_bounds()
-        pictures += abs((right - left) * (top - bottom))
     text_page = page.get_textpage()
     try:
         count = text_page.count_chars()
+        # Not the text within the page's bounds: PDFium joins lines of turned text there.
+        text: str = text_page.get_text_range() if count else ""
         sample = range(0, count, max(1, count // SAMPLE_CHARS))
         unmapped = sum(raw.FPDFText_HasUnicodeMapError(text_page, i) == 1 for i in sample)
+        share = 1 / max(1, len(sample))
+        if not is_doubtful(text, hidden_text):
+            return Layer(text, unmapped * share)
         hidden = sum(
             raw.FPDFTextObj_GetTextRenderMode(raw.FPDFText_GetTextObject(text_page, i))
             == raw.FPDF_TEXTRENDERMODE_INVISIBLE
             for i in sample
         )
-        return Layer(
-            # Not the text within the page's bounds: PDFium joins lines of turned text there.
-            text=text_page.get_text_range() if count else "",
-            unmapped_share=unmapped / max(1, len(sample)),
-            hidden_share=hidden / max(1, len(sample)),
-            picture_share=min(1.0, pictures / max(1.0, width_pt * height_pt)),
-        )
+        return Layer(text, unmapped * share, hidden * share, _picture_share(page))
     finally:
         text_page.close()
+
+
+def _picture_share(page: Any) -> float:
+    """How much of the page pictures cover."""
+    width_pt, height_pt = page.get_size()
+    covered = 0.0
+    for picture in _objects(page, "IMAGE"):
+        left, bottom, right, top = picture.get_bounds()
+        covered += abs((right - left) * (top - bottom))
+    return float(min(1.0, covered / max(1.0, width_pt * height_pt)))
 
 
 def _is_blank(page: Any) -> bool:

@@ -9,33 +9,27 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fanfold.data.file_source import read_files
-from fanfold.data.files import File
-from fanfold.data.files_sink import write_files
-from fanfold.data.jsonl_sink import write_jsonl
-from fanfold.data.sinks import Sink
-from fanfold.data.sources import Source
-from fanfold.errors import DefinitionError
-from fanfold.model.entry import stage
-from fanfold.model.ops import expand, field, gather, merge, record, split
-from fanfold.model.port import Port
-from fanfold.pipeline import pipeline
+import fanfold as ff
 from fanfold.pipelines.documents import assemble, extras, ocr, pdf
 from fanfold.pipelines.documents.textlayer import HIDDEN_TEXT, HiddenText
 
-pages = stage(pdf.pages)
-render = stage(pdf.Render)
-detect = stage(ocr.Detect)
-recognize = stage(ocr.Recognize, batch_size=16)
-join_lines = stage(assemble.join_lines)
-assembled = stage(assemble.assemble, outputs=("markdown", "record"))
+if TYPE_CHECKING:
+    from fanfold.data.sinks import Sink
+    from fanfold.data.sources import Source
+
+pages = ff.stage(pdf.pages)
+render = ff.stage(pdf.Render)
+detect = ff.stage(ocr.Detect)
+recognize = ff.stage(ocr.Recognize, batch_size=16)
+join_lines = ff.stage(assemble.join_lines)
+assembled = ff.stage(assemble.assemble, outputs=("markdown", "record"))
 
 
-@pipeline(level="document")
+@ff.pipeline(level="document")
 def documents(
-    file: Port[File],
+    file: ff.Port[ff.File],
     *,
     dpi: int = 150,
     max_pixels: int = 50_000_000,
@@ -45,7 +39,7 @@ def documents(
     min_confidence: float = 0.5,
     threads: int = 0,
     cuda: bool = False,
-) -> dict[str, Port[Any]]:
+) -> dict[str, ff.Port[Any]]:
     """PDF files to one Markdown text and one record each.
 
     A page with a usable text layer gives its own text; the others are rendered and read by OCR; an empty
@@ -71,26 +65,26 @@ def documents(
         DefinitionError: FF453, ``hidden_text`` is neither of the two.
     """
     if hidden_text not in HIDDEN_TEXT:
-        raise DefinitionError(
+        raise ff.DefinitionError(
             "FF453", f"hidden_text={hidden_text!r} is none of {', '.join(map(repr, HIDDEN_TEXT))}."
         )
-    page = expand(pages(file, hidden_text=hidden_text), "page")
-    scan, native, empty = split(page, page["kind"], into=("scan", "native", "empty"))
+    page = ff.expand(pages(file, hidden_text=hidden_text), "page")
+    scan, native, empty = ff.split(page, page["kind"], into=("scan", "native", "empty"))
 
-    image = render(dpi, max_pixels=max_pixels)(file, field(scan, "number", int))
-    line = expand(detect(detect_side_px, threads=threads, cuda=cuda)(image), "line")
+    image = render(dpi, max_pixels=max_pixels)(file, ff.field(scan, "number", int))
+    line = ff.expand(detect(detect_side_px, threads=threads, cuda=cuda)(image), "line")
     line_text = recognize(recognize_chunk, threads=threads, cuda=cuda)(line["image"])
-    leads, line_texts = gather(field(line, "lead", str), line_text)
+    leads, line_texts = ff.gather(ff.field(line, "lead", str), line_text)
     read = join_lines(leads, line_texts, min_confidence=min_confidence)
 
-    own = record(text=native["text"], method="native", confidence=None)
-    nothing = record(text=empty["text"], method="empty", confidence=None)
-    texts = gather(merge(read, own, nothing), failed="mark")
-    markdown, document = assembled(file, gather(page), texts)
+    own = ff.record(text=native["text"], method="native", confidence=None)
+    nothing = ff.record(text=empty["text"], method="empty", confidence=None)
+    texts = ff.gather(ff.merge(read, own, nothing), failed="mark")
+    markdown, document = assembled(file, ff.gather(page), texts)
     return {"markdown": markdown, "records": document}
 
 
-def source(paths: Iterable[str | os.PathLike[str]]) -> Source[File]:
+def source(paths: Iterable[str | os.PathLike[str]]) -> Source[ff.File]:
     """The PDF files among ``paths``: files, folders, globs and URLs.
 
     Raises:
@@ -98,13 +92,13 @@ def source(paths: Iterable[str | os.PathLike[str]]) -> Source[File]:
         UsageError: FF307, no path is given.
     """
     extras.check()
-    return read_files(*paths, suffix=".pdf")
+    return ff.read_files(*paths, suffix=".pdf")
 
 
 def sinks(out: str | os.PathLike[str]) -> dict[str, Sink]:
     """``OUT/markdown/KEY.md``, a file per document, and ``OUT/records.jsonl``, a line per document."""
     folder = Path(out)
     return {
-        "markdown": write_files(folder / "markdown", suffix=".md"),
-        "records": write_jsonl(folder / "records.jsonl"),
+        "markdown": ff.write_files(folder / "markdown", suffix=".md"),
+        "records": ff.write_jsonl(folder / "records.jsonl"),
     }

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from fanfold.pipelines.documents.textlayer import HiddenText, Layer, has_usable_text, tidy
+from fanfold.pipelines.documents.textlayer import (
+    HiddenText,
+    Layer,
+    has_usable_text,
+    is_doubtful,
+    tidy,
+)
 
 PROSE = "Every map is kept near the long table, and the ink is counted in spring. "
 
@@ -40,6 +46,16 @@ def test_invisible_text_over_a_scan_is_a_matter_of_choice(hidden_text: HiddenTex
 
 def test_invisible_text_beside_no_scan_is_all_there_is():
     assert has_usable_text(Layer(PROSE, hidden_share=1.0), "ocr")
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden_text", "doubtful"),
+    [(PROSE, "use", False), (PROSE, "ocr", True), ("7", "use", True), ("", "use", True)],
+)
+def test_only_doubtful_layers_need_a_look_at_the_page(
+    text: str, hidden_text: HiddenText, doubtful: bool
+):
+    assert is_doubtful(text, hidden_text) is doubtful
 
 
 @pytest.mark.parametrize(

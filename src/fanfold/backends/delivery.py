@@ -1,0 +1,243 @@
+"""What a batch gives: outputs and children are collected here, stored as blocks and told as events.
+
+Owns the order and the grouping of a batch's events, and what becomes of tasks whose values cannot be stored.
+Knows neither users' code nor how events travel.
+
+A *flush* reports together: all children that were collected, the expansions that are sealed, and the tasks
+that have ended since the last flush. Whoever carries events keeps those of one flush together, so that a
+worker that dies has delivered all of it or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
+
+from fanfold.backends.stage_plan import StagePlan
+from fanfold.backends.values import Unstorable, Values
+from fanfold.extract import facts
+from fanfold.failures import Failure
+from fanfold.plan import CallStreams, Expansion, Stream
+from fanfold.protocol import (
+    BatchEvent,
+    ChildrenReleased,
+    ExpansionSealed,
+    RunBatch,
+    StreamRows,
+    TasksFinished,
+)
+
+Emit: TypeAlias = Callable[[Sequence[BatchEvent]], None]
+"""Takes the events of one flush."""
+
+RELEASE_CHILDREN: Final = 4096
+"""So many children, or so many bytes of them, are released together."""
+RELEASE_BYTES: Final = 4 * 1024 * 1024
+BYTES_PER_CHILD: Final = RELEASE_BYTES // RELEASE_CHILDREN
+FIRST_CHILDREN: Final = 64
+"""As long as nothing is known of their size, no more than so many."""
+
+
+@dataclass(slots=True)
+class Opening:
+    """Children of one expansion that were made and not yet told of."""
+
+    expansion: Expansion
+    rows: list[list[Any]]
+    """By stream: the children of all tasks in ``counts``, one task after the other."""
+    counts: dict[int, int] = field(default_factory=dict)
+    """By task, in order: how many more children."""
+    sealed: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, expansion: Expansion) -> Opening:
+        """An opening without any children yet."""
+        return cls(expansion, [[] for _ in expansion.streams])
+
+    def add(self, task: int, children: Sequence[Sequence[Any]]) -> None:
+        """All (further) children of a task, one sequence per stream; they are its last."""
+        for rows, more in zip(self.rows, children, strict=True):
+            rows.extend(more)
+        if len(children[0]):
+            self.counts[task] = len(children[0])
+        self.sealed.append(task)
+
+    def drop(self, task: int) -> None:
+        """The children of a task are told to nobody."""
+        start = 0
+        for other, count in self.counts.items():
+            if other == task:
+                for rows in self.rows:
+                    del rows[start : start + count]
+                del self.counts[task]
+                break
+            start += count
+        if task in self.sealed:
+            self.sealed.remove(task)
+
+
+class Delivery:
+    """The outgoing side of one batch.
+
+    Args:
+        batch: The batch.
+        plan: The stage's part of the plan.
+        streams: What is to be delivered.
+        outputs: How many outputs the call has.
+        values: Where blocks go.
+        emit: Where events go.
+        worker: The replica's name, for failures.
+    """
+
+    def __init__(
+        self,
+        batch: RunBatch,
+        plan: StagePlan,
+        streams: CallStreams,
+        outputs: int,
+        values: Values,
+        emit: Emit,
+        worker: str = "",
+    ) -> None:
+        self._batch = batch
+        self._plan = plan
+        self._items = streams.items
+        self._values = values
+        self._emit = emit
+        self._worker = worker
+        self.first = 0
+        """The first task that was not reported yet."""
+        self.columns: list[list[Any]] = [[] for _ in range(outputs)]
+        """By output: a value for each task from ``first`` on (anything, if the task failed)."""
+        self.failures: dict[int, Failure] = {}
+        """By task, all since the batch's start."""
+        self.openings = [Opening.of(expansion) for expansion in streams.expansions]
+
+    @property
+    def has_items(self) -> bool:
+        """Whether anyone needs the whole values that tasks return."""
+        return bool(self._items)
+
+    def room(self) -> float:
+        """How many more children of their usual size should be released together with those collected."""
+        room: float = RELEASE_CHILDREN
+        for opening in self.openings:
+            stored = [s.port for s in opening.expansion.streams if s.stored]
+            usual = sum(map(self._values.row_bytes, stored))
+            if stored:
+                room = min(room, RELEASE_BYTES / usual if usual else FIRST_CHILDREN)
+        waiting = max((len(opening.rows[0]) for opening in self.openings), default=0)
+        return room - waiting
+
+    def done(self, values: Sequence[Any]) -> None:
+        """The next task has these outputs."""
+        for column, value in zip(self.columns, values, strict=True):
+            column.append(value)
+
+    def failed(self, task: int, failure: Failure) -> None:
+        """The next task has failed."""
+        self.failures[task] = failure
+        for column in self.columns:
+            column.append(None)
+
+    def flush(self, stop: int, *last: BatchEvent) -> None:
+        """Report what was collected: children, and the tasks before ``stop``; then ``last``."""
+        stored = self._store(stop)
+        batch, events = self._batch, list[BatchEvent]()
+        for opening in self.openings:
+            node = opening.expansion.node
+            streams = tuple(stored.pop(0) for _ in opening.rows)
+            if opening.counts:
+                events.append(
+                    ChildrenReleased(
+                        batch.batch,
+                        node,
+                        tuple(opening.counts.items()),
+                        streams,
+                        attempt=batch.attempt,
+                        generation=batch.generation,
+                    )
+                )
+            if opening.sealed:
+                events.append(
+                    ExpansionSealed(
+                        batch.batch,
+                        node,
+                        tuple(opening.sealed),
+                        attempt=batch.attempt,
+                        generation=batch.generation,
+                    )
+                )
+        if stop > self.first:
+            failures = self.failures
+            events.append(
+                TasksFinished(
+                    batch.batch,
+                    self.first,
+                    stop - self.first,
+                    tuple(stored),
+                    tuple((t, failures[t]) for t in range(self.first, stop) if t in failures)
+                    if failures
+                    else (),
+                    attempt=batch.attempt,
+                    generation=batch.generation,
+                )
+            )
+        events += last
+        if events:
+            self._emit(events)
+        self.openings = [Opening.of(opening.expansion) for opening in self.openings]
+        self.columns = [[] for _ in self.columns]
+        self.first = stop
+
+    def _store(self, stop: int) -> list[StreamRows]:
+        """The rows of all streams: of each opening in turn, then of the items. Where some cannot be stored,
+        their tasks fail, and what is left is stored."""
+        while True:
+            made: list[StreamRows] = []
+            opening: Opening | None = None
+            try:
+                for opening in self.openings:
+                    for stream, rows in zip(opening.expansion.streams, opening.rows, strict=True):
+                        made.append(self._stored(stream, rows))
+                opening = None
+                if stop > self.first:
+                    for stream in self._items:
+                        column = self._good(self.columns[stream.position])
+                        made.append(self._stored(stream, column))
+                return made
+            except Unstorable as error:
+                for told in made:
+                    if told.rows is not None:
+                        self._values.take_back(told.rows)
+                self._exclude(error, opening)
+
+    def _stored(self, stream: Stream, rows: Sequence[Any]) -> StreamRows:
+        if not rows:
+            return StreamRows(stream.port)
+        kept = self._values.put(stream.port, rows) if stream.stored else None
+        if not (stream.controls or stream.checks):
+            return StreamRows(stream.port, kept)
+        controls, missing = facts(self._plan, stream, rows)
+        return StreamRows(stream.port, kept, controls, missing)
+
+    def _good(self, column: list[Any]) -> list[Any]:
+        """The values of tasks that did not fail."""
+        if not self.failures:
+            return column
+        failures = self.failures
+        return [value for task, value in enumerate(column, self.first) if task not in failures]
+
+    def _exclude(self, error: Unstorable, opening: Opening | None) -> None:
+        """The tasks that made the rows which cannot be stored fail; ``opening`` is where, or the items."""
+        if opening is None:
+            count = len(self.columns[0])
+            tasks = [t for t in range(self.first, self.first + count) if t not in self.failures]
+        else:
+            tasks = [task for task, count in opening.counts.items() for _ in range(count)]
+        for row, failure in error.rows:
+            task = tasks[row]
+            self.failures.setdefault(task, replace(failure, worker=self._worker))
+            for each in self.openings:
+                each.drop(task)

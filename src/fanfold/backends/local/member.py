@@ -1,0 +1,88 @@
+"""One process of a run as the driver knows it: its channel, its log, what is at it, what it has in memory.
+
+Owns that record and its bookkeeping; what its messages mean to a run is the backend's.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from fanfold.backends.local.channel import DriverChannel
+from fanfold.backends.local.store import BlockRef
+
+
+class Member:
+    """A worker, or the writer, through all its lives.
+
+    Args:
+        number: The worker's number in this run.
+        name: ``Ocr[2]``.
+        threads: Cores that it owns.
+        payload: What it is to be, by cloudpickle.
+        log_dir: Where its output goes; None: an unnamed temporary file.
+    """
+
+    def __init__(
+        self, number: int, name: str, threads: int, payload: bytes, log_dir: Path | None
+    ) -> None:
+        self.number = number
+        self.name = name
+        self.threads = threads
+        self.payload = payload
+        self.log = _open_log(name, log_dir)
+        self.channel: DriverChannel | None = None
+        """None while there is no process to talk to."""
+        self.lives = 0
+        self.ready = False
+        """It takes batches."""
+        self.through = False
+        """It has told all that it had to tell; its end is no death."""
+        self.batches: list[int] = []
+        """Batches that were sent and have not ended, in order."""
+        self.used: set[BlockRef] = set()
+        """Blocks of its arena that are in use."""
+        self._freed: list[BlockRef] = []
+
+    def begin(self, channel: DriverChannel) -> None:
+        """A new life. What is not in use is free, so that there is nothing to tell of."""
+        self.channel = channel
+        self.lives += 1
+        self.ready = self.through = False
+        self._freed.clear()
+
+    def free(self, ref: BlockRef) -> None:
+        """A block of its arena is read by nobody any more."""
+        self.used.discard(ref)
+        self._freed.append(ref)
+
+    @property
+    def freed(self) -> int:
+        """How many blocks it has not been told of."""
+        return len(self._freed)
+
+    def take_freed(self) -> tuple[BlockRef, ...]:
+        """The blocks to tell it of."""
+        freed, self._freed = tuple(self._freed), []
+        return freed
+
+    def hold(self, refs: Iterable[BlockRef]) -> None:
+        """It has told of these blocks."""
+        self.used.update(refs)
+
+    def log_tail(self, limit_bytes: int) -> str:
+        """The end of its output."""
+        size = os.fstat(self.log).st_size
+        return os.pread(self.log, limit_bytes, max(0, size - limit_bytes)).decode(errors="replace")
+
+
+def _open_log(name: str, log_dir: Path | None) -> int:
+    if log_dir is None:
+        log, path = tempfile.mkstemp(prefix="fanfold-log-")
+        os.unlink(path)
+        return log
+    log_dir.mkdir(parents=True, exist_ok=True)
+    file = log_dir / f"{name.replace(os.sep, '_')}.log"
+    return os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)

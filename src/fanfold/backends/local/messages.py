@@ -1,0 +1,83 @@
+"""What the local backend's processes tell each other, beside the protocol's events.
+
+Owns the messages: driver → zygote, zygote → driver, driver → workers and writer. Named tuples of built-in
+types, so that neither end unpickles anything of a user's by accident.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fanfold.backends.local.store import BlockRef
+from fanfold.protocol import RootResult, RunBatch
+
+# ------------------------------------------------------------------------------------------- to the zygote
+
+
+class Fork(NamedTuple):
+    """Make a process; two descriptors come along: its channel and its log."""
+
+    worker: int
+    threads: int
+    """Cores that it owns: what OpenMP, BLAS and the like are sized to."""
+
+
+class End(NamedTuple):
+    """End all processes, those that are idle in peace, and go."""
+
+
+# ------------------------------------------------------------------------------------------- from the zygote
+
+
+class Forked(NamedTuple):
+    """A process was made."""
+
+    worker: int
+    pid: int
+
+
+class Ended(NamedTuple):
+    """A process ended; ``status`` as :func:`os.waitpid` gives it."""
+
+    worker: int
+    pid: int
+    status: int
+
+
+# ------------------------------------------------------------------------------- to workers and the writer
+
+
+class Setup(NamedTuple):
+    """The first message: what the process is to be."""
+
+    worker: int
+    name: str
+    payload: bytes
+    """By cloudpickle: the stage's part of the plan, or the record writer."""
+    writes: bool
+    """Whether it writes records rather than runs a stage."""
+    arenas: dict[int, int]
+    """By number: descriptors, inherited."""
+    board: int
+    """Descriptor of the board, inherited."""
+    used: tuple[BlockRef, ...]
+    """Blocks of its arena that an earlier process with this number made, and that are still in use."""
+    serials_from: int
+    limit_bytes: int
+
+
+class Work(NamedTuple):
+    """To a worker: a batch (or nothing) and the blocks of its arena that are free again."""
+
+    batch: RunBatch | None
+    freed: tuple[BlockRef, ...] = ()
+
+
+class Write(NamedTuple):
+    """To the writer: roots to commit, in order."""
+
+    results: tuple[RootResult, ...]
+
+
+class CloseWriter(NamedTuple):
+    """To the writer: close the sinks, there is no more."""

@@ -1,0 +1,40 @@
+"""The part of a plan that one worker needs: its stage, the stage's calls and what is reported of them.
+
+Owns that selection, so that a worker imports its own stage's code and nobody else's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fanfold.plan import CallNode, CallStreams, Control, FieldCheck, Plan, StageSpec
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlan:
+    """One stage, with all that the plan says of it. The mappings have the plan's own indices as keys."""
+
+    stage: StageSpec
+    calls: Mapping[int, CallNode]
+    streams: Mapping[int, CallStreams]
+    controls: Mapping[int, Control]
+    checks: Mapping[int, FieldCheck]
+
+
+def stage_plan(plan: Plan, stage: int) -> StagePlan:
+    """What the workers of a stage need of a plan."""
+    calls = {call.index: call for call in plan.calls() if call.stage == stage}
+    streams = {call: plan.streams[call] for call in calls}
+    told = [
+        stream
+        for call in streams.values()
+        for stream in (*call.items, *(s for e in call.expansions for s in e.streams))
+    ]
+    return StagePlan(
+        plan.stages[stage],
+        calls,
+        streams,
+        {index: plan.controls[index] for stream in told for index, _ in stream.controls},
+        {index: plan.checks[index] for stream in told for index, _ in stream.checks},
+    )

@@ -1,0 +1,53 @@
+"""Where a worker's values are: what the code that runs a stage asks of a backend's store.
+
+Owns the interface and the error of values that cannot be stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from fanfold.columns import Column
+from fanfold.failures import Failure
+from fanfold.protocol import Rows
+
+
+class Unstorable(Exception):
+    """Some rows cannot be stored.
+
+    Args:
+        rows: Pairs of a row's number and what to say of it.
+    """
+
+    def __init__(self, rows: Sequence[tuple[int, Failure]]) -> None:
+        super().__init__(f"{len(rows)} values cannot be stored")
+        self.rows = rows
+
+
+class Values(Protocol):
+    """A backend's store, as a worker sees it."""
+
+    def read(self, columns: Sequence[Column]) -> list[list[Any]]:
+        """The values of a batch's columns; a value that occurs twice is decoded once.
+
+        Raises:
+            Exception: Whatever a user's class raises when it is unpickled.
+        """
+        ...
+
+    def put(self, port: int, rows: Sequence[Any]) -> Rows:
+        """Store at least one row as one block; ``port`` is whose values they are, for learning sizes.
+
+        Raises:
+            Unstorable: Names the rows that cannot be stored.
+        """
+        ...
+
+    def take_back(self, rows: Rows) -> None:
+        """A block that was put just now is told to nobody; its place is free again."""
+        ...
+
+    def row_bytes(self, port: int) -> int:
+        """How large a row at ``port`` has been lately; 0 if nothing is known."""
+        ...

@@ -1,0 +1,153 @@
+"""From what the user named to a pipeline with its source and sinks.
+
+Owns the forms of a target (``module:pipeline``, ``file.py:pipeline``, a ready-made name), what paths and
+``--out`` mean for it, and ``--set``. Runs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from fanfold.data.file_source import read_files
+from fanfold.data.jsonl_sink import write_jsonl
+from fanfold.data.jsonl_source import read_jsonl
+from fanfold.data.sources import Source
+from fanfold.errors import FanfoldError, SetupError, UsageError
+from fanfold.pipeline import Pipeline
+from fanfold.pipelines import READY_MADE
+
+_JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A pipeline and how the command line feeds it."""
+
+    pipeline: Pipeline[Any, Any]
+    source: Callable[[Sequence[str]], Source[Any]]
+    sinks: Callable[[Path], Any]
+
+
+def load(name: str, changes: Sequence[str] = ()) -> Target:
+    """What ``name`` stands for, with ``KEY=VALUE`` changes made.
+
+    Raises:
+        UsageError: There is nothing of that name, or a change is not of that form.
+        SetupError: It needs a package that is not installed.
+        DefinitionError: A change does not fit.
+    """
+    if name in READY_MADE:
+        module = _ready_made(name)
+        target = Target(getattr(module, name), module.source, module.sinks)
+    elif ":" in name:
+        pipeline = _attribute(*name.rsplit(":", 1))
+        target = Target(pipeline, _source_of, lambda out: _sinks_of(pipeline, out))
+    else:
+        raise UsageError(
+            "FF501",
+            f"there is no ready-made pipeline {name!r}.",
+            f"Name one of {', '.join(READY_MADE)}, or MODULE:PIPELINE for one of your own.",
+        )
+    return Target(changed(target.pipeline, changes), target.source, target.sinks)
+
+
+def changed(pipeline: Pipeline[Any, Any], changes: Sequence[str]) -> Pipeline[Any, Any]:
+    """The pipeline after ``--set KEY=VALUE``, each.
+
+    Raises:
+        UsageError: A change has no ``=``.
+        DefinitionError: A key is unknown, or a value does not fit.
+    """
+    values: dict[str, Any] = {}
+    for change in changes:
+        key, equals, text = change.partition("=")
+        if not equals:
+            raise UsageError(
+                "FF502",
+                f"--set {change!r} is not of the form KEY=VALUE.",
+                "Such as Ocr.batch_size=8.",
+            )
+        values[key.strip()] = pipeline.parse(key.strip(), text)
+    return pipeline.using(values) if values else pipeline
+
+
+def _ready_made(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(READY_MADE[name])
+    except ImportError as error:
+        raise SetupError(
+            "FF430",
+            f"the pipeline {name!r} needs a package that is not installed: {error}.",
+            f'Run: pip install "fanfold[{name}]"',
+        ) from error
+
+
+def _attribute(module_name: str, attribute: str) -> Pipeline[Any, Any]:
+    module = _module(module_name)
+    found = getattr(module, attribute, None)
+    if isinstance(found, Pipeline):
+        return found
+    there = [name for name, value in vars(module).items() if isinstance(value, Pipeline)]
+    what = "does not exist" if found is None else f"is a {type(found).__name__}, not a pipeline"
+    raise UsageError(
+        "FF503",
+        f"{attribute!r} in {module_name!r} {what}.",
+        f"Pipelines there: {', '.join(there) or 'none'}.",
+    )
+
+
+def _module(name: str) -> ModuleType:
+    """Import a module by name or by its file; the working directory counts, as for ``python -m``."""
+    folder = ""
+    if name.endswith(".py"):
+        path = Path(name)
+        if not path.is_file():
+            raise UsageError("FF504", f"there is no file {name!r}.", "Name MODULE:PIPELINE.")
+        # Its folder becomes importable, so that workers find the module under the same name.
+        folder, name = str(path.resolve().parent), path.stem
+    sys.path.insert(0, folder or os.getcwd())
+    try:
+        return importlib.import_module(name)
+    except FanfoldError:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
+            raise UsageError(
+                "FF504",
+                f"there is no module {name!r} (seen from {os.getcwd()!r}).",
+                "Name MODULE:PIPELINE, or FILE.py:PIPELINE.",
+            ) from error
+        raise UsageError(
+            "FF505", f"importing {name!r} failed: {error}.", "Install what it needs."
+        ) from error
+    except Exception as error:  # the user's own code runs here
+        raise UsageError(
+            "FF505",
+            f"importing {name!r} failed: {type(error).__name__}: {error}.",
+            "--debug shows where.",
+        ) from error
+
+
+def _source_of(paths: Sequence[str]) -> Source[Any]:
+    """JSON Lines become items, anything else files."""
+    if all(path.endswith(_JSON_LINES) for path in paths):
+        return read_jsonl(*paths)
+    return read_files(*paths)
+
+
+def _sinks_of(pipeline: Pipeline[Any, Any], out: Path) -> Any:
+    """A JSON Lines file per output."""
+    plan = pipeline.plan()
+    if plan.structure == "dict":
+        return {o.name: write_jsonl(out / f"{o.name}.jsonl") for o in plan.outputs}
+    if plan.structure == "tuple":
+        return tuple(write_jsonl(out / f"output-{i}.jsonl") for i in range(len(plan.outputs)))
+    return write_jsonl(out)

@@ -1,0 +1,93 @@
+"""A process's view of all arenas: blocks go round, refusals name their rows, places are used again."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+from fanfold.backends.local.store import ArenaValues
+from fanfold.backends.values import Unstorable
+from fanfold.blocks.arena import create
+
+
+@pytest.fixture
+def arenas():
+    found = {number: create(f"{number}") for number in range(2)}
+    yield found
+    for fd in found.values():
+        os.close(fd)
+
+
+def test_what_one_process_puts_others_read(arenas):
+    one, other, reader = ArenaValues(arenas, 0), ArenaValues(arenas, 1), ArenaValues(arenas, None)
+    a, b = one.put(7, [1, "x", None]), other.put(7, [b"z" * 100_000])
+    assert (a.count, b.count) == (3, 1)
+    for values in (one, other, reader):
+        assert values.read([("rows", a.ref, 1, 2), ("rows", b.ref, 0, 1)]) == [
+            ["x", None],
+            [b"z" * 100_000],
+        ]
+
+
+def test_a_place_is_used_again_and_never_mistaken_for_what_was_there(arenas):
+    writer, reader = ArenaValues(arenas, 0), ArenaValues(arenas, None)
+    first = writer.put(7, [1])
+    assert reader.read([("rows", first.ref, 0, 1)]) == [[1]]
+    writer.free([first.ref])
+    second = writer.put(7, [2])
+    assert second.ref[:3] == first.ref[:3] and second.ref != first.ref
+    assert reader.read([("rows", second.ref, 0, 1)]) == [[2]]
+
+
+def test_a_value_read_twice_in_a_batch_is_one_object_and_in_the_next_another(arenas):
+    values = ArenaValues(arenas, 0)
+    column = ("rows", values.put(7, [[1]]).ref, 0, 1)
+    ((a,), (b,)) = values.read([column, column])
+    assert a is b
+    a.append("changed, against the contract")
+    assert values.read([column]) == [[[1]]]
+
+
+def test_a_block_that_is_taken_back_leaves_its_place(arenas):
+    values = ArenaValues(arenas, 0)
+    rows = values.put(7, [b"x" * 50_000])
+    values.take_back(rows)
+    assert values.put(7, [b"y" * 50_000]).ref[1] == rows.ref[1]
+
+
+def test_a_successor_keeps_what_is_in_use(arenas):
+    values = ArenaValues(arenas, 0)
+    kept, lost = values.put(7, ["kept"]), values.put(7, ["lost"])
+    successor = ArenaValues(arenas, 0, used=[kept.ref], serials_from=1_000)
+    again = successor.put(7, ["new"])
+    assert again.ref[1] == lost.ref[1] and again.ref[3] >= 1_000
+    assert successor.read([("rows", kept.ref, 0, 1)]) == [["kept"]]
+
+
+def test_values_that_cannot_be_pickled_are_named(arenas):
+    with pytest.raises(Unstorable) as caught:
+        ArenaValues(arenas, 0).put(7, [1, threading.Lock()])
+    ((row, failure),) = caught.value.rows
+    assert row == 1 and failure.kind == "unpicklable" and "_thread.lock" in failure.message
+
+
+def test_values_that_do_not_fit_are_named(arenas):
+    values = ArenaValues(arenas, 0, limit_bytes=1_000_000)
+    with pytest.raises(Unstorable) as caught:
+        values.put(7, [b"small", b"x" * 2_000_000, b"small"])
+    ((row, failure),) = caught.value.rows
+    assert row == 1 and failure.kind == "too_large" and "2,000" in failure.message
+    held = values.put(7, [b"x" * 900_000])
+    with pytest.raises(Unstorable) as caught:
+        values.put(7, [b"y" * 100_000] * 3)
+    assert [row for row, _ in caught.value.rows] == [0, 1, 2], "together they do not fit"
+    values.free([held.ref])
+    values.put(7, [b"y" * 100_000] * 3)
+
+
+def test_sizes_are_learned_by_port(arenas):
+    values = ArenaValues(arenas, 0)
+    values.put(7, [b"x" * 10_000])
+    assert values.row_bytes(7) >= 10_000 and values.row_bytes(8) == 0

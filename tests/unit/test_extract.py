@@ -1,0 +1,159 @@
+"""Facts of values: every way of judging many at once says what judging one by one says."""
+
+from __future__ import annotations
+
+import enum
+from collections import UserDict
+from dataclasses import dataclass
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fanfold.extract import describe, facts
+from fanfold.plan import Control, FieldCheck, Path, Stream
+from fanfold.protocol import ControlRows
+
+
+class Kind(enum.Enum):
+    A = "a"
+    B = "b"
+
+
+class Word(enum.StrEnum):
+    A = "a"
+
+
+@dataclass
+class Page:
+    kind: Any
+
+
+def control_of(
+    values: list[Any], labels: tuple[Any, ...], *, kind: Any = "label", rest: bool = False, path: Path = ()
+) -> ControlRows:
+    plan = SimpleNamespace(controls={5: Control(5, 9, kind, labels, rest)}, checks={})
+    (rows,), missing = facts(plan, Stream(1, 0, controls=((5, path),)), values)
+    assert missing == () and rows.control == 5
+    return rows
+
+
+def labels_of(values: list[Any], labels: tuple[Any, ...], **how: Any) -> tuple[list[list[int]], list[int]]:
+    rows = control_of(values, labels, **how)
+    sets = [[i for i in range(len(values)) if bits >> i & 1] for bits in rows.labels]
+    return sets, [row for row, _ in rows.illegal]
+
+
+def test_a_mask_is_a_bool():
+    assert labels_of([True, False, True], (True,), kind="mask") == ([[0, 2]], [])
+    odd = [True, 1, "yes", None, 0, False, 1.0]
+    assert labels_of(odd, (True,), kind="mask") == ([[0]], [1, 2, 3, 4, 6])
+
+
+def test_a_mask_is_a_numpy_bool_but_no_array():
+    numpy = pytest.importorskip("numpy")
+    values = [numpy.bool_(True), numpy.bool_(False), numpy.array([True]), numpy.int64(1), True]
+    assert labels_of(values, (True,), kind="mask") == ([[0, 4]], [2, 3])
+
+
+def test_labels_are_equal_values():
+    assert labels_of(["b", "a", "c", "b"], ("a", "b")) == ([[1], [0, 3]], [2])
+    assert labels_of(["b", "a", "c"], ("a",), rest=True) == ([[1]], [])
+    assert labels_of([1, True, 1.0, 2], (1, True)) == ([[0, 1, 2], []], [3]), "the first that is equal"
+
+
+def test_labels_of_other_types():
+    assert labels_of([Kind.A, Kind.B, "a"], (Kind.A, Kind.B)) == ([[0], [1]], [2])
+    assert labels_of([Word.A, "a", "b"], ("a",)) == ([[0, 1]], [2])
+    assert labels_of(["a"], (Word.A,)) == ([[0]], [])
+    assert labels_of([["a"], {}, "a"], ("a",)) == ([[2]], [0, 1])
+
+
+def test_what_cannot_be_compared_is_not_equal():
+    numpy = pytest.importorskip("numpy")
+    assert labels_of([numpy.array(["a", "a"]), numpy.str_("a")], ("a",)) == ([[1]], [0])
+
+
+def test_more_labels_than_a_byte_has():
+    labels = tuple(range(300))
+    sets, illegal = labels_of([299, 3, 300, 3], labels)
+    assert sets[299] == [0] and sets[3] == [1, 3] and illegal == [2]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_many_at_once_are_judged_as_one_by_one(seed):
+    random = Random(seed)
+    pools: list[list[Any]] = [
+        ["a", "b", "c"], [True, False], [0, 1, 2, True], ["a", 1, None, 2.5], [Kind.A, "a", ["a"]],
+    ]
+    pool = random.choice(pools)
+    labels = tuple(dict.fromkeys(v for v in random.sample(pool, 2) if not isinstance(v, list)))
+    values = [random.choice(pool) for _ in range(random.randrange(1, 200))]
+    sets, illegal = labels_of(values, labels)
+    found = [next((i for i, label in enumerate(labels) if label == v), None) for v in values]
+    assert sets == [[r for r, f in enumerate(found) if f == i] for i in range(len(labels))]
+    assert illegal == [r for r, f in enumerate(found) if f is None]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda k: {"kind": k}, Page, lambda k: UserDict(kind=k), lambda k: SimpleNamespace(kind=k)],
+)
+def test_a_path_leads_through_mappings_and_attributes(make):
+    values = [make("a"), make("b"), make("a")]
+    assert labels_of(values, ("a", "b"), path=("kind",)) == ([[0, 2], [1]], [])
+    nested = [{"page": value} for value in values]
+    assert labels_of(nested, ("a", "b"), path=("page", "kind")) == ([[0, 2], [1]], [])
+
+
+def test_a_row_whose_path_leads_nowhere_has_no_label():
+    values = [{"kind": "a"}, {}, Page("a"), 3]
+    assert labels_of(values, ("a",), path=("kind",)) == ([[0, 2]], [])
+    assert labels_of([{"m": True}, {}], (True,), kind="mask", path=("m",)) == ([[0]], [])
+
+
+def missing_of(values: list[Any], name: str = "kind", path: Path = ()) -> Any:
+    plan = SimpleNamespace(controls={}, checks={4: FieldCheck(4, 9, name)})
+    _, missing = facts(plan, Stream(1, 0, checks=((4, path),)), values)
+    return missing
+
+
+def test_rows_that_lack_a_field_are_told_with_what_they_have():
+    assert missing_of([{"kind": 1}, {"kind": 2}]) == ()
+    ((check, rows, text),) = missing_of([{"kind": 1}, {"size": 2}, Page(1), 3])
+    assert (check, rows) == (4, 0b1010) and "size" in text
+
+
+def test_a_check_behind_a_missing_field_says_nothing():
+    assert missing_of([{}, {"page": {"kind": 1}}], path=("page",)) == ()
+    ((_, rows, _),) = missing_of([{}, {"page": {}}], path=("page",))
+    assert rows == 0b10
+
+
+def test_a_property_that_raises_counts_as_missing():
+    class Odd:
+        @property
+        def kind(self) -> str:
+            raise ValueError("no")
+
+    ((_, rows, _),) = missing_of([Page(1), Odd()])
+    assert rows == 0b10
+    ((_, rows, _),) = missing_of([Odd()])
+    assert rows == 0b1
+
+
+def test_values_are_described_in_a_few_words():
+    class Loud:
+        def __repr__(self) -> str:
+            raise ValueError("no")
+
+    Impostor = type("list", (), {})  # noqa: N806  # its name misleads the library that shortens
+
+    assert describe("a") == "'a' (str)"
+    assert len(describe("x" * 10_000)) < 100
+    assert len(describe({f"key {i}": i for i in range(1_000)})) < 200
+    assert len(describe(list(range(10_000)))) < 100
+    assert describe({}) == "a dict with the keys (none)"
+    assert describe(Loud()).startswith("<Loud instance at ")
+    assert describe(Impostor()) == "a list whose repr raises TypeError"
