@@ -210,7 +210,9 @@ class Core:
                         if started is not None:
                             self._start(worker, started, time_s, commands, alone=True)
                             break
-        for held in range(AHEAD):
+        # Nothing is sent ahead while items wait to run alone, or no worker would ever be free for them.
+        alone_waits = any(queues[call].alone for call in pool.calls)
+        for held in range(1 if alone_waits else AHEAD):
             for worker in pool.workers:
                 if not worker.ready or worker.alone or len(worker.batches) != held:
                     continue

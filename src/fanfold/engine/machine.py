@@ -143,7 +143,7 @@ class Machine:
             return self._settle()
         deaths = batch.deaths + (1 if running else 0)
         for chunk, bits in entries:
-            for offset in bit_positions(bits):
+            for offset in bit_positions(bits & ~chunk.ended):
                 bit = 1 << offset
                 if batch.alone and deaths >= DEATHS_LIMIT:
                     failure = Failure(
