@@ -233,7 +233,7 @@ class Machine:
                     self.settle_done(chunk, slot, open_bits)
                 live += open_bits.bit_count()
             row += bits.bit_count()
-        self.counts[batch.call].done += live
+        self.counts[batch.call].done += row  # those too whose root has ended meanwhile
         for stream in event.streams:
             self._hold(stream, live)
 
