@@ -94,9 +94,7 @@ class Core:
         for worker in self._workers.values():
             self._pools[worker.stage].workers.append(worker)
         self._worker_of: dict[int, Worker] = {}
-        self._pool_of_call = {
-            call: pool for pool in self._pools.values() for call in pool.calls
-        }
+        self._pool_of_call = {call: pool for pool in self._pools.values() for call in pool.calls}
         self._consumers = _consuming_calls(plan)
         self._producers = _producing_calls(plan)
         self._exhausted = False

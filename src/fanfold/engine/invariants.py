@@ -183,7 +183,9 @@ def roots_end_whole(machine: Machine) -> Iterator[str]:
     for chunk in chunks(machine):
         if chunk.group.level == 0:
             for slot in machine.program.root_slots:
-                for offset in bit_positions(chunk.ended & ~chunk.terminal(slot) & below(chunk.size)):
+                for offset in bit_positions(
+                    chunk.ended & ~chunk.terminal(slot) & below(chunk.size)
+                ):
                     yield f"root {chunk.base + offset} has ended with slot {slot} open"
 
 

@@ -65,9 +65,7 @@ class Machine:
         self._watchers = self._wiring.watchers
         self.resolvers = Resolvers(self.program)
         self._depths = [level.depth for level in plan.levels]
-        self._work: list[dict[tuple[Rule, Chunk], int]] = [
-            {} for _ in range(max(self._depths) + 1)
-        ]
+        self._work: list[dict[tuple[Rule, Chunk], int]] = [{} for _ in range(max(self._depths) + 1)]
         self.queues = {call.index: ReadyQueue() for call in plan.calls()}
         self.counts = {
             call.index: CallCounts(
@@ -293,9 +291,7 @@ class Machine:
         """How many children an earlier attempt at an item released, per expansion of the call."""
         chunk, bit = entry
         offset = bit.bit_length() - 1
-        groups = (
-            chunk.group_of(e.level, offset) for e in self.plan.streams[call].expansions
-        )
+        groups = (chunk.group_of(e.level, offset) for e in self.plan.streams[call].expansions)
         return (max((g.count for g in groups if g is not None), default=0),)
 
     def _end_batch(self, number: int) -> Batch | None:

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from fanfold.columns import Column, Ref
+from fanfold.columns import Column
 from fanfold.engine.bits import below, bit_positions
 from fanfold.engine.groups import SPAN, Chunk, Group
 from fanfold.engine.ready import Entry

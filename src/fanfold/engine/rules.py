@@ -175,9 +175,7 @@ class FieldRule(Joined):
                 f"the value has no field {self.name!r}: it is {facts.text(1 << offset)}",
                 self.where,
             )
-            state.settle_lost(
-                chunk, output, failed=1 << offset, causes=((1 << offset, failure),)
-            )
+            state.settle_lost(chunk, output, failed=1 << offset, causes=((1 << offset, failure),))
         if ready != missing:
             state.settle_done(chunk, output, ready & ~missing)
 

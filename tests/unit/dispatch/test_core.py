@@ -143,4 +143,8 @@ def test_items_that_must_run_alone_do_not_wait_behind_a_full_supply() -> None:
         order.append(batch.count)
         script.finish(batch)
         script.dispatch()
-    assert order[:3] == [2, 1, 1]  # the batch that was at the worker already, then the two by themselves
+    assert order[:3] == [
+        2,
+        1,
+        1,
+    ]  # the batch that was at the worker already, then the two by themselves
