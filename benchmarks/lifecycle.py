@@ -40,7 +40,7 @@ class Trivial:
 
 def run(report: Report, options: Sequence[str]) -> None:
     """Measure all cases."""
-    given = dict(option.lstrip("-").partition("=")[::2] for option in options)
+    given: dict[str, str] = dict(option.lstrip("-").partition("=")[::2] for option in options)
     repeat = int(given.get("repeat", 3))
     best = min(_import_s() for _ in range(repeat))
     report.add("import", "import_s", best, "s", target=0.15, better="lower")

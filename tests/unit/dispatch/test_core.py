@@ -93,7 +93,7 @@ def test_calls_of_one_stage_share_its_workers_oldest_item_first() -> None:
         plan,
         stages=plan.stages[:1],
         nodes=tuple(
-            dataclasses.replace(n, stage=0) if n.index in (0, 2, 4) else n  # type: ignore[call-arg]
+            dataclasses.replace(n, stage=0) if isinstance(n, CallNode) else n
             for n in plan.nodes
         ),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import threading
 
@@ -23,7 +24,7 @@ def test_a_module_function_travels_by_name():
 
 def test_what_a_decorator_stands_in_front_of_travels_by_name():
     for wrapper in (decorated.locked, decorated.Thing):
-        original = wrapper.__wrapped__
+        original = inspect.unwrap(wrapper)
         data = ship({"deep": [original]}, "it")
         assert pickle.loads(data)["deep"][0] is original
         assert len(data) < 500
