@@ -47,7 +47,7 @@ def dense_page(dpi: int, number: int = 0) -> tuple[Any, str]:
     import numpy as np
     import pypdfium2
 
-    document = pypdfium2.PdfDocument(HANDBOOK)
+    document: Any = pypdfium2.PdfDocument(HANDBOOK)
     page = document[number]
     image = page.render(scale=dpi / 72).to_numpy()
     text = page.get_textpage().get_text_range()

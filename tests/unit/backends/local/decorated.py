@@ -14,6 +14,10 @@ class Wrapped:
 
     def __init__(self, function: Callable[..., object]) -> None:
         functools.update_wrapper(self, function)
+        self._function = function
+
+    def __call__(self, *args: object) -> object:
+        return self._function(*args)
 
 
 @Wrapped
