@@ -28,25 +28,30 @@ class Retry:
 
 
 class ReadyQueue:
-    """The ready items of one call."""
+    """The ready items of one call.
 
-    __slots__ = ("_runs", "alone", "count")
+    Args:
+        sequence: Numbers that grow with time, shared by all queues of a run, so that heads compare.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_runs", "_sequence", "alone", "count")
+
+    def __init__(self, sequence: Iterator[int]) -> None:
+        self._sequence = sequence
         self._runs: deque[tuple[int, Chunk, int]] = deque()
         self.alone: deque[Retry] = deque()
         """Items to run one by one, each with a worker to itself."""
         self.count = 0
         """Ready items in the runs (those of roots that ended since are still counted)."""
 
-    def push(self, sequence: int, chunk: Chunk, bits: int) -> None:
-        """Items became ready; ``sequence`` grows with time over all queues of a run."""
+    def push(self, chunk: Chunk, bits: int) -> None:
+        """Items became ready."""
         runs = self._runs
         if runs and runs[-1][1] is chunk:
             first, _, before = runs[-1]
             runs[-1] = (first, chunk, before | bits)
         else:
-            runs.append((sequence, chunk, bits))
+            runs.append((next(self._sequence), chunk, bits))
         self.count += bits.bit_count()
 
     def push_back(self, entries: list[Entry]) -> None:
