@@ -108,9 +108,7 @@ def call_plan(
         )
         made = tuple(port(0, call) for _ in range(outputs))
         given = tuple(Input(i, keyword) for i, keyword in enumerate(inputs))
-        nodes.append(
-            CallNode(call, target.__name__, len(stages) - 1, 0, given, made, static or {})
-        )
+        nodes.append(CallNode(call, target.__name__, len(stages) - 1, 0, given, made, static or {}))
         expansions = []
         for wanted in expand:
             level = Level(len(levels), f"level{len(levels)}", 1, 0, len(nodes))
@@ -135,7 +133,9 @@ def call_plan(
             )
             nodes.append(ExpandNode(len(nodes), call, level.index, made, children))
         whole = tuple(
-            Stream(p, 0, position, (), stored, **(facts if p == made[0] and not child_facts else {}))
+            Stream(
+                p, 0, position, (), stored, **(facts if p == made[0] and not child_facts else {})
+            )
             for position, p in enumerate(made)
         )
         streams[call] = CallStreams(call, whole if items else (), tuple(expansions))
@@ -162,7 +162,7 @@ class Told:
     children: dict[int, list[tuple[int, list[list[Any]]]]] = field(default_factory=dict)
     """By expand node: releases, each a task and its children by stream."""
     sealed: dict[int, list[int]] = field(default_factory=dict)
-    values: dict[int, list[Any]] = field(default_factory=dict)
+    values: dict[int, Any] = field(default_factory=dict)
     """By task that is done: the value, or the list of outputs if there are several."""
     failures: dict[int, tuple[str, str]] = field(default_factory=dict)
     """By task: kind and message."""
@@ -197,9 +197,7 @@ class Told:
                 self.sealed.setdefault(event.node, []).extend(event.tasks)
             case TasksFinished():
                 failed = dict(event.failures)
-                done = [
-                    t for t in range(event.first, event.first + event.count) if t not in failed
-                ]
+                done = [t for t in range(event.first, event.first + event.count) if t not in failed]
                 columns = [read(stream, len(done)) for stream in event.streams]
                 for row, task in enumerate(done):
                     assert task not in self.values, f"task {task} ended twice"

@@ -60,8 +60,10 @@ FAILURE = Failure(kind="raised", message="m")
         (("field", ("rows", "dicts", 1, 2), "b"), [-1, -2]),
         (("field", ("rows", "objects", 0, 3), "a"), [0, 1, 2]),
         (("field", ("cat", ()), "a"), []),
-        (("record", ("x", "y"), (ROWS, ("rows", "numbers", 0, 3)), 3),
-         [{"x": "c", "y": 0}, {"x": "d", "y": 1}, {"x": "e", "y": 2}]),
+        (
+            ("record", ("x", "y"), (ROWS, ("rows", "numbers", 0, 3)), 3),
+            [{"x": "c", "y": 0}, {"x": "d", "y": 1}, {"x": "e", "y": 2}],
+        ),
         (("record", (), (), 2), [{}, {}]),
         (("lists", ("rows", "numbers", 0, 5), (2, 0, 3)), [[0, 1], [], [2, 3, 4]]),
         (("lists", ("lists", ("rows", "numbers", 0, 4), (1, 3)), (2,)), [[[0], [1, 2, 3]]]),
@@ -87,7 +89,8 @@ def test_a_constant_that_plain_pickle_refuses_goes_by_value():
 
 def test_fields_of_mappings_and_objects():
     assert get_field({"a": 1}, "a") == get_field(SimpleNamespace(a=1), "a") == 1
-    for lacking in ({}, SimpleNamespace(), 3):
+    nothing: list[Any] = [{}, SimpleNamespace(), 3]
+    for lacking in nothing:
         with pytest.raises(LookupError):
             get_field(lacking, "a")
     with pytest.raises(LookupError):

@@ -31,7 +31,12 @@ class Page:
 
 
 def control_of(
-    values: list[Any], labels: tuple[Any, ...], *, kind: Any = "label", rest: bool = False, path: Path = ()
+    values: list[Any],
+    labels: tuple[Any, ...],
+    *,
+    kind: Any = "label",
+    rest: bool = False,
+    path: Path = (),
 ) -> ControlRows:
     plan = SimpleNamespace(controls={5: Control(5, 9, kind, labels, rest)}, checks={})
     (rows,), missing = facts(plan, Stream(1, 0, controls=((5, path),)), values)
@@ -39,7 +44,9 @@ def control_of(
     return rows
 
 
-def labels_of(values: list[Any], labels: tuple[Any, ...], **how: Any) -> tuple[list[list[int]], list[int]]:
+def labels_of(
+    values: list[Any], labels: tuple[Any, ...], **how: Any
+) -> tuple[list[list[int]], list[int]]:
     rows = control_of(values, labels, **how)
     sets = [[i for i in range(len(values)) if bits >> i & 1] for bits in rows.labels]
     return sets, [row for row, _ in rows.illegal]
@@ -60,7 +67,9 @@ def test_a_mask_is_a_numpy_bool_but_no_array():
 def test_labels_are_equal_values():
     assert labels_of(["b", "a", "c", "b"], ("a", "b")) == ([[1], [0, 3]], [2])
     assert labels_of(["b", "a", "c"], ("a",), rest=True) == ([[1]], [])
-    assert labels_of([1, True, 1.0, 2], (1, True)) == ([[0, 1, 2], []], [3]), "the first that is equal"
+    assert labels_of([1, True, 1.0, 2], (1, True)) == ([[0, 1, 2], []], [3]), (
+        "the first that is equal"
+    )
 
 
 def test_labels_of_other_types():
@@ -85,7 +94,11 @@ def test_more_labels_than_a_byte_has():
 def test_many_at_once_are_judged_as_one_by_one(seed):
     random = Random(seed)
     pools: list[list[Any]] = [
-        ["a", "b", "c"], [True, False], [0, 1, 2, True], ["a", 1, None, 2.5], [Kind.A, "a", ["a"]],
+        ["a", "b", "c"],
+        [True, False],
+        [0, 1, 2, True],
+        ["a", 1, None, 2.5],
+        [Kind.A, "a", ["a"]],
     ]
     pool = random.choice(pools)
     labels = tuple(dict.fromkeys(v for v in random.sample(pool, 2) if not isinstance(v, list)))

@@ -207,8 +207,10 @@ def test_lists_become_children_told_in_one_event():
 @pytest.mark.parametrize("batch_size", [None, 8])
 @pytest.mark.parametrize("outputs", [tuple, deque, list])
 def test_any_sequence_is_children(batch_size, outputs):
-    function = (lambda n: outputs(range(n))) if batch_size is None else (
-        lambda ns: [outputs(range(n)) for n in ns]
+    function = (
+        (lambda n: outputs(range(n)))
+        if batch_size is None
+        else (lambda ns: [outputs(range(n)) for n in ns])
     )
     told = Rig(call_plan(function, batch_size=batch_size, expand=CHILDREN)).run([2, 0, 1])
     assert [told.children_of(t) for t in range(3)] == [[0, 1], [], [0]]
@@ -256,9 +258,9 @@ def test_a_field_is_expanded_and_where_it_is_missing_only_that_expansion_stays_o
 
 
 def test_children_of_a_failed_item_are_not_told():
-    told = Rig(call_plan(lambda xs: [[1], ItemFailure("no"), [2]], batch_size=4, expand=CHILDREN)).run(
-        [0, 1, 2]
-    )
+    told = Rig(
+        call_plan(lambda xs: [[1], ItemFailure("no"), [2]], batch_size=4, expand=CHILDREN)
+    ).run([0, 1, 2])
     assert [told.children_of(t) for t in range(3)] == [[1], [], [2]]
     assert told.sealed == {1: [0, 2]}
 
@@ -379,10 +381,14 @@ def test_slow_items_are_reported_before_the_batch_ends():
 
 
 def test_time_in_users_code_is_told():
-    rig = Rig(call_plan(lambda x: setattr(rig, "time_s", rig.time_s + 5)))
+    def takes_five(x: Any) -> Any:
+        rig.time_s += 5
+        return x
+
+    rig = Rig(call_plan(takes_five))
     (finished,) = rig.run([1, 2]).of(BatchFinished)
     assert finished.busy_s == 10.0
-    rig = Rig(call_plan(lambda xs: setattr(rig, "time_s", rig.time_s + 5) or xs, batch_size=4))
+    rig = Rig(call_plan(takes_five, batch_size=4))
     (finished,) = rig.run([1, 2]).of(BatchFinished)
     assert finished.busy_s == 5.0
 

@@ -24,7 +24,9 @@ from tests import backend_stages as s
 from tests.backends import HANG_S, Session, call_plan, refs_of
 
 
-def session(target: Callable[..., Any], *, backend: LocalBackend | None = None, **options: Any) -> Session:
+def session(
+    target: Callable[..., Any], *, backend: LocalBackend | None = None, **options: Any
+) -> Session:
     """A session with one worker; options of :func:`call_plan`."""
     return Session(backend or LocalBackend(), call_plan(target, **options))
 
