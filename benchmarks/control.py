@@ -82,9 +82,7 @@ def routed(counts: ff.Port[int]) -> ff.Port[int]:
     page = ff.expand(ff.stage(pages, batch_size=BATCH)(counts), "page")
     kind = ff.stage(classify, batch_size=BATCH)(page)
     evens, odds = ff.split(page, kind, into=("even", "odd"))
-    done = ff.merge(
-        ff.stage(even, batch_size=BATCH)(evens), ff.stage(odd, batch_size=BATCH)(odds)
-    )
+    done = ff.merge(ff.stage(even, batch_size=BATCH)(evens), ff.stage(odd, batch_size=BATCH)(odds))
     return ff.stage(join, batch_size=BATCH)(ff.gather(done, failed="drop"))
 
 

@@ -65,7 +65,12 @@ def run(report: Report, options: Sequence[str]) -> None:
         "sigkill", "workers_gone_s", min(s for s, _ in gone), "s", target=0.1, better="lower"
     )
     report.add(
-        "sigkill", "left_in_shared_memory", max(n for _, n in gone), "files", target=0, better="lower"
+        "sigkill",
+        "left_in_shared_memory",
+        max(n for _, n in gone),
+        "files",
+        target=0,
+        better="lower",
     )
 
 
@@ -77,9 +82,7 @@ def _import_s() -> float:
         subprocess.run([sys.executable, "-c", code], check=True)
         return time.perf_counter() - started
 
-    return min(seconds("import fanfold") for _ in range(3)) - min(
-        seconds("pass") for _ in range(3)
-    )
+    return min(seconds("import fanfold") for _ in range(3)) - min(seconds("pass") for _ in range(3))
 
 
 def _first_record_s() -> float:

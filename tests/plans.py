@@ -5,8 +5,8 @@ from __future__ import annotations
 from fanfold.plan import (
     CallNode,
     CallStreams,
-    Expansion,
     ExpandNode,
+    Expansion,
     GatherNode,
     Input,
     Level,

@@ -120,9 +120,7 @@ class Script:
             for stream in self.plan.streams[batch.call].items
         )
         self.event(
-            TasksFinished(
-                batch.batch, 0, batch.count, streams, failed, attempt=batch.attempt
-            )
+            TasksFinished(batch.batch, 0, batch.count, streams, failed, attempt=batch.attempt)
         )
         self.end(batch)
 

@@ -36,17 +36,22 @@ ReadBlock: TypeAlias = Callable[[Ref], Sequence[Any]]
 have a method ``pick(first, mask)`` are asked for single rows by it."""
 
 
-def bit_positions(mask: int) -> Iterator[int]:
-    """The positions of the set bits of ``mask``, ascending.
+def bit_positions(mask: int) -> Sequence[int]:
+    """The positions of the set bits of ``mask``, ascending; a range where they are consecutive.
 
-    >>> list(bit_positions(0b10110))
-    [1, 2, 4]
+    >>> list(bit_positions(0b10110)), bit_positions(0b1110)
+    ([1, 2, 4], range(1, 4))
     """
+    low = mask & -mask
+    if mask & (mask + low) == 0:
+        return range(low.bit_length() - 1, mask.bit_length()) if mask else range(0)
     text = bin(mask)[:1:-1]
+    positions: list[int] = []
     position = text.find("1")
     while position >= 0:
-        yield position
+        positions.append(position)
         position = text.find("1", position + 1)
+    return positions
 
 
 def assemble(column: Column, read: ReadBlock) -> list[Any]:

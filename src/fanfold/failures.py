@@ -90,7 +90,8 @@ class Failure:
         name = type(error).__qualname__
         module = type(error).__module__
         qualified = name if module == "builtins" else f"{module}.{name}"
-        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        raised = error.__traceback__ is not None  # a failure that was returned has none to show
+        text = "".join(traceback.format_exception(error)) if raised else ""
         if isinstance(error, ItemFailure):
             cause = error.cause
             inner = type(cause).__qualname__ if isinstance(cause, BaseException) else ""

@@ -7,7 +7,7 @@ model's work, checking and lowering the compiler's, running the driver's; this m
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, overload
 
@@ -285,7 +285,7 @@ class Pipeline(Generic[P, R]):
         order: Literal["source", "completed"] = "source",
         duplicates: Literal["error", "first"] = "error",
         **later: Any,
-    ) -> Iterator[Result]:
+    ) -> Generator[Result, None, None]:
         """Results as parents finish; lazy at both ends. Closing the iterator stops the run.
 
         Args:

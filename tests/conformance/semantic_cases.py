@@ -85,7 +85,7 @@ def pipeline_of(case: Case) -> Any:
     def three(a: ff.Port[Any], b: ff.Port[Any], c: ff.Port[Any]) -> Any:
         return trace(a, b, c)
 
-    function = {1: one, 2: two, 3: three}[len(graph["sources"])]
+    function: Any = {1: one, 2: two, 3: three}[len(graph["sources"])]
     return ff.pipeline(level="root")(function)
 
 

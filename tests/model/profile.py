@@ -10,7 +10,7 @@ from typing import Any, Final
 from hypothesis import HealthCheck, Phase, seed, settings
 
 SEED: Final = int(os.environ.get("FANFOLD_SEED", random.SystemRandom().randrange(1_000_000)))
-EXAMPLES: Final = int(os.environ.get("FANFOLD_EXAMPLES", "250"))
+EXAMPLES: Final = int(os.environ.get("FANFOLD_EXAMPLES", "150"))
 
 
 def looked_for(

@@ -222,6 +222,14 @@ class _BatchRun:
                     opening.counts = {task: n for task, n in enumerate(lengths) if n}
                     opening.sealed = list(range(len(results)))
                 return
+        if self._outputs == 1 and not delivery.openings:
+            delivery.columns[0] = results
+            delivery.failures = {
+                task: self._failure(value)
+                for task, value in enumerate(results)
+                if isinstance(value, ItemFailure)
+            }
+            return
         for task, value in enumerate(results):
             try:
                 self._finish(task, value)

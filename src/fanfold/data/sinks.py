@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from fanfold.errors import SinkError, UsageError
 from fanfold.outcomes import Status
@@ -29,6 +29,8 @@ from fanfold.plan import Output, Plan
 from fanfold.protocol import RootResult
 
 Commit: TypeAlias = Callable[[], None]
+
+_WITH_RECORDS: Final = frozenset({Status.DONE.value, Status.PARTIAL.value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ class SinkWriter:
         Raises:
             SinkError: It cannot be written; nothing of this root is, unless a commit itself failed.
         """
-        if result.status not in (Status.DONE.value, Status.PARTIAL.value):
+        if result.status not in _WITH_RECORDS:
             for sink in self.sinks:
                 sink.forget(result.key)
             return

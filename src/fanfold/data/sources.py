@@ -7,10 +7,11 @@ value goes to which parameter is decided in :mod:`fanfold.data.binding`.
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, SupportsIndex, TypeAlias, TypeVar
 
 from fanfold.columns import get_field
 from fanfold.errors import SourceError, UsageError
@@ -152,11 +153,9 @@ def checked_key(found: Any, where: str) -> str:
     """
     if isinstance(found, str) and found:
         return found
-    if isinstance(found, int) and not isinstance(found, bool):
-        return str(found)
     # Integers of numpy and the like count too; floats and booleans name nothing reliably.
-    if hasattr(found, "__index__") and not isinstance(found, bool):
-        return str(found.__index__())
+    if isinstance(found, SupportsIndex) and not isinstance(found, (bool, str)):
+        return str(operator.index(found))
     raise SourceError(
         "FF305",
         f"{where} has the key {found!r} ({type(found).__name__}); a key is a string that is not empty, "

@@ -94,9 +94,7 @@ class Core:
         for worker in self._workers.values():
             self._pools[worker.stage].workers.append(worker)
         self._worker_of: dict[int, Worker] = {}
-        self._pool_of_call = {
-            call: pool for pool in self._pools.values() for call in pool.calls
-        }
+        self._pool_of_call = {call: pool for pool in self._pools.values() for call in pool.calls}
         self._consumers = _consuming_calls(plan)
         self._producers = _producing_calls(plan)
         self._exhausted = False
@@ -210,7 +208,9 @@ class Core:
                         if started is not None:
                             self._start(worker, started, time_s, commands, alone=True)
                             break
-        for held in range(AHEAD):
+        # Nothing is sent ahead while items wait to run alone, or no worker would ever be free for them.
+        alone_waits = any(queues[call].alone for call in pool.calls)
+        for held in range(1 if alone_waits else AHEAD):
             for worker in pool.workers:
                 if not worker.ready or worker.alone or len(worker.batches) != held:
                     continue

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from fanfold.backends.base import Backend
-from fanfold.backends.worker import Unstorable
+from fanfold.backends.values import Unstorable
 from fanfold.data.binding import binder
 from fanfold.data.files import File
 from fanfold.data.sources import Source

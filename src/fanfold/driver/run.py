@@ -10,9 +10,9 @@ import datetime
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from fanfold.backends.base import Backend, output_values
 from fanfold.backends.inline import InlineBackend
@@ -41,6 +41,9 @@ from fanfold.observe.report import FailureCounts, Report, Stopped, counted
 from fanfold.outcomes import Status
 from fanfold.plan import GatherNode, MergeNode, Plan
 
+COMMIT_ROOTS: Final = 16
+"""A stream frees the values of so many results together."""
+
 __all__ = ["Check", "Report", "Result", "call", "check", "run", "stream"]
 
 
@@ -55,7 +58,6 @@ def run(
     limit: int | None = None,
     progress: bool | None = None,
     duplicates: Duplicates = "error",
-    resume: object = None,
 ) -> Report:
     """Run the whole job: every item of a source, records into sinks.
 
@@ -71,7 +73,6 @@ def run(
         limit: Take only so many items.
         progress: False: show none. Otherwise standard error shows it, live on a terminal.
         duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
-        resume: Not yet: refused.
 
     Raises:
         UsageError: The arguments do not fit together.
@@ -81,12 +82,6 @@ def run(
         KeyboardInterrupt: Ctrl-C or SIGTERM stopped the run, in an orderly way; ``error.report`` tells what
             it had done, with open roots as *unfinished*. A second one stops at once.
     """
-    if resume is not None:
-        raise UsageError(
-            "FF425",
-            "runs cannot be resumed yet.",
-            "Run again: records are replaced by key, so that none is doubled.",
-        )
     items = as_source(source)
     writer = bind_sinks(plan, sink)
     in_order(order)
@@ -110,7 +105,7 @@ def stream(
     backend: str | Backend = "local",
     order: Order = "source",
     duplicates: Duplicates = "error",
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Results as roots end; lazy at both ends. Closing the iterator stops the run.
 
     The run moves only while a result is asked for, and admits only as many items as it has room for.
@@ -246,12 +241,13 @@ class _Job:
             raise stop
         return report
 
-    def stream(self, delivery: HandedOut, duplicates: Duplicates) -> Iterator[Result]:
+    def stream(self, delivery: HandedOut, duplicates: Duplicates) -> Generator[Result, None, None]:
         """One result after the other; the backend is closed when the iterator ends or is closed."""
         # Between two results the program has the thread, so its signals are its own.
         _, _, loop = self._parts(delivery, duplicates, Interrupts(), NoProgress())
         try:
             self._start()
+            handed: list[int] = []
             while True:
                 while delivery.ready:
                     result = delivery.ready.popleft()
@@ -264,7 +260,10 @@ class _Job:
                         shaped(self._plan, values) if done else None,
                         result.failures,
                     )
-                    loop.commit((result.root,))
+                    handed.append(result.root)
+                    if len(handed) == COMMIT_ROOTS or not delivery.ready:
+                        loop.commit(handed)
+                        handed.clear()
                 if loop.finished:
                     return
                 loop.step()

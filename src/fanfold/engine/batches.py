@@ -13,7 +13,17 @@ from fanfold.engine.ready import Entry
 class Batch:
     """Items of one call that were taken from its ready queue together."""
 
-    __slots__ = ("_items", "alone", "attempt", "call", "count", "deaths", "entries", "finished", "refs")
+    __slots__ = (
+        "_items",
+        "alone",
+        "attempt",
+        "call",
+        "count",
+        "deaths",
+        "entries",
+        "finished",
+        "refs",
+    )
 
     def __init__(
         self,

@@ -61,7 +61,18 @@ class Group:
 class Chunk:
     """Up to :data:`SPAN` consecutive items of a group."""
 
-    __slots__ = ("base", "done", "ended", "facts", "freed", "group", "groups", "lost", "segments", "size")
+    __slots__ = (
+        "base",
+        "done",
+        "ended",
+        "facts",
+        "freed",
+        "group",
+        "groups",
+        "lost",
+        "segments",
+        "size",
+    )
 
     def __init__(self, group: Group, base: int, slots: int) -> None:
         self.group = group

@@ -169,7 +169,7 @@ def values_are_held(machine: Machine) -> Iterator[str]:
                 live = items & ~freed & ~gone
                 if live:
                     rows[ref] = rows.get(ref, 0) + live.bit_count()
-            if chunk.done[slot] & ~held:
+            if chunk.done[slot] & ~held & ~freed:
                 yield f"{_place(chunk, slot)} has done items without a value"
     for batch in machine.batches.values():
         for ref in batch.refs:
@@ -183,7 +183,9 @@ def roots_end_whole(machine: Machine) -> Iterator[str]:
     for chunk in chunks(machine):
         if chunk.group.level == 0:
             for slot in machine.program.root_slots:
-                for offset in bit_positions(chunk.ended & ~chunk.terminal(slot) & below(chunk.size)):
+                for offset in bit_positions(
+                    chunk.ended & ~chunk.terminal(slot) & below(chunk.size)
+                ):
                     yield f"root {chunk.base + offset} has ended with slot {slot} open"
 
 

@@ -44,6 +44,9 @@ from fanfold.protocol import (
     TasksFinished,
 )
 
+_PlacedStream = tuple[int, Ref | None, StreamRows | None]
+"""Slot, block, and the report if there are facts in it."""
+
 DEATHS_LIMIT = 2
 """An item is ``worker_died`` when so many workers died while they ran it, the last one alone with it."""
 
@@ -62,9 +65,7 @@ class Machine:
         self._watchers = self._wiring.watchers
         self.resolvers = Resolvers(self.program)
         self._depths = [level.depth for level in plan.levels]
-        self._work: list[dict[tuple[Rule, Chunk], int]] = [
-            {} for _ in range(max(self._depths) + 1)
-        ]
+        self._work: list[dict[tuple[Rule, Chunk], int]] = [{} for _ in range(max(self._depths) + 1)]
         self.queues = {call.index: ReadyQueue() for call in plan.calls()}
         self.counts = {
             call.index: CallCounts(
@@ -140,7 +141,7 @@ class Machine:
             return self._settle()
         deaths = batch.deaths + (1 if running else 0)
         for chunk, bits in entries:
-            for offset in bit_positions(bits):
+            for offset in bit_positions(bits & ~chunk.ended):
                 bit = 1 << offset
                 if batch.alone and deaths >= DEATHS_LIMIT:
                     failure = Failure(
@@ -158,7 +159,7 @@ class Machine:
 
     def _admit(self, event: RootsAdmitted) -> None:
         self.roots.admit(event.keys)
-        self._grow(self.roots.group, len(event.keys), event.streams, 0)
+        self._grow(self.roots.group, len(event.keys), self._placed(event.streams), 0)
         for stream in event.streams:
             self._hold(stream, stream.rows.count if stream.rows else 0)
 
@@ -168,12 +169,13 @@ class Machine:
             self._discard(event.streams)
             return
         level = self.plan.nodes[event.node].level
+        streams = self._placed(event.streams)
         row = taken = 0
         for task, count in event.counts:
             chunk, offset = batch.item(task)
             group = self._group(chunk, offset, level)
             if not (group.closed or group.sealed):
-                self._grow(group, count, event.streams, row)
+                self._grow(group, count, streams, row)
                 taken += count
             row += count
         for stream in event.streams:
@@ -208,25 +210,28 @@ class Machine:
             if not chunk.ended >> offset & 1:
                 self._fail_item(batch, chunk, 1 << offset, failure)
         outputs = self.program.call_outputs[batch.call]
-        slots = [(self.program.port[s.port], s) for s in event.streams]
+        streams = self._placed(event.streams)
         row = live = 0
         for chunk, bits in batch.runs(event.first, event.count):
             if failed and chunk in failed:
                 bits &= ~failed[chunk]
-            n = bits.bit_count()
             open_bits = bits & ~chunk.ended
             if open_bits:
-                for slot, stream in slots:
-                    if stream.rows is not None:
-                        chunk.segments.setdefault(slot, []).append((bits, stream.rows.ref, row))
-                    if stream.controls or stream.missing:
-                        place_facts(chunk, stream, bits, row)
+                for slot, ref, reported in streams:
+                    if ref is not None:
+                        if slot in chunk.segments:
+                            chunk.segments[slot].append((bits, ref, row))
+                        else:
+                            chunk.segments[slot] = [(bits, ref, row)]
+                    if reported is not None:
+                        place_facts(chunk, reported, bits, row)
                 if open_bits != bits:
-                    self._free_ended(chunk, [slot for slot, _ in slots], bits & chunk.ended)
+                    self._free_ended(chunk, [slot for slot, _, _ in streams], bits & chunk.ended)
                 for slot in outputs:
                     self.settle_done(chunk, slot, open_bits)
                 live += open_bits.bit_count()
-            row += n
+            row += bits.bit_count()
+        self.counts[batch.call].done += row  # those too whose root has ended meanwhile
         for stream in event.streams:
             self._hold(stream, live)
 
@@ -286,9 +291,7 @@ class Machine:
         """How many children an earlier attempt at an item released, per expansion of the call."""
         chunk, bit = entry
         offset = bit.bit_length() - 1
-        groups = (
-            chunk.group_of(e.level, offset) for e in self.plan.streams[call].expansions
-        )
+        groups = (chunk.group_of(e.level, offset) for e in self.plan.streams[call].expansions)
         return (max((g.count for g in groups if g is not None), default=0),)
 
     def _end_batch(self, number: int) -> Batch | None:
@@ -320,12 +323,23 @@ class Machine:
             group.closed = bool(chunk.ended >> offset & 1)
         return group
 
-    def _grow(self, group: Group, count: int, streams: Sequence[StreamRows], row: int) -> None:
+    def _placed(self, streams: Sequence[StreamRows]) -> list[_PlacedStream]:
+        """Streams with what is needed to put their rows into chunks, looked up once per event."""
+        return [
+            (
+                self.program.port[stream.port],
+                None if stream.rows is None else stream.rows.ref,
+                stream if stream.controls or stream.missing else None,
+            )
+            for stream in streams
+        ]
+
+    def _grow(self, group: Group, count: int, streams: list[_PlacedStream], row: int) -> None:
         """Append ``count`` items to a group; their stream values begin at row ``row``."""
         level = group.level
         self.items_per_level[level] += count
+        watchers, work = self._watchers[level], self._work[self._depths[level]]
         chunks = group.chunks
-        ports = self.program.port
         while count:
             if chunks and chunks[-1].size < SPAN:
                 chunk = chunks[-1]
@@ -339,20 +353,18 @@ class Machine:
             new = (1 << n) - 1 << size
             chunk.size = size + n
             group.count += n
-            for stream in streams:
-                if stream.rows is not None:
-                    slot = ports[stream.port]
-                    segment = (new, stream.rows.ref, row)
+            for slot, ref, reported in streams:
+                if ref is not None:
                     if slot in chunk.segments:
-                        chunk.segments[slot].append(segment)
+                        chunk.segments[slot].append((new, ref, row))
                     else:
-                        chunk.segments[slot] = [segment]
-                if stream.controls or stream.missing:
-                    place_facts(chunk, stream, new, row)
-            for stream in streams:
-                slot = ports[stream.port]
+                        chunk.segments[slot] = [(new, ref, row)]
+                if reported is not None:
+                    place_facts(chunk, reported, new, row)
                 chunk.done[slot] |= new
-                self._tell(chunk, slot, new)
+                for rule in watchers[slot]:
+                    key = (rule, chunk)
+                    work[key] = work.get(key, 0) | new
             for rule in self._wiring.broadcasts[level]:
                 self.schedule(rule, chunk, new)
             count -= n
@@ -391,20 +403,26 @@ class Machine:
         before = chunk.freed.get(slot, 0)
         bits &= ~before
         chunk.freed[slot] = before | bits
-        for items, ref, _ in chunk.segments.get(slot, ()):
+        segments = chunk.segments.get(slot)
+        if segments is None:
+            return
+        for items, ref, _ in segments:
             rows = (items & bits).bit_count()
             if rows:
                 self._drop_rows(ref, rows)
+        if len(segments) == 1 and segments[0][0] == bits:
+            del chunk.segments[slot]
 
-    def free_items(self, chunk: Chunk, level: int, bits: int) -> None:
+    def free_items(self, chunk: Chunk, bits: int) -> None:
         """Free all values of items of a chunk (their root's records are committed)."""
         freed = chunk.freed
-        for slot in self.program.stored[level]:
+        for slot, segments in chunk.segments.items():
             left = bits if freed is None else bits & ~freed.get(slot, 0)
-            for items, ref, _ in chunk.segments.get(slot, ()):
-                rows = (items & left).bit_count()
-                if rows:
-                    self._drop_rows(ref, rows)
+            if left:
+                for items, ref, _ in segments:
+                    rows = (items & left).bit_count()
+                    if rows:
+                        self._drop_rows(ref, rows)
 
     def _free_ended(self, chunk: Chunk, slots: Sequence[int], bits: int) -> None:
         """Rows that came for items whose root had ended were never counted: mark them as freed."""
@@ -423,9 +441,6 @@ class Machine:
         if new:
             chunk.done[slot] |= new
             self._tell(chunk, slot, new)
-            call = self._call_of_slot.get((chunk.group.level, slot))
-            if call is not None:
-                self.counts[call].done += new.bit_count()
 
     def settle_lost(
         self,
@@ -483,18 +498,14 @@ class Machine:
         """Have a rule look at items of a chunk."""
         work = self._work[self._depths[rule.level]]
         key = (rule, chunk)
-        before = work.get(key)
-        work[key] = hint if before is None else before | hint
+        work[key] = work.get(key, 0) | hint
 
     def _tell(self, chunk: Chunk, slot: int, bits: int) -> None:
         level = chunk.group.level
-        rules = self._watchers[level][slot]
-        if rules:
-            work = self._work[self._depths[level]]
-            for rule in rules:
-                key = (rule, chunk)
-                before = work.get(key)
-                work[key] = bits if before is None else before | bits
+        work = self._work[self._depths[level]]
+        for rule in self._watchers[level][slot]:
+            key = (rule, chunk)
+            work[key] = work.get(key, 0) | bits
 
     def _settle(self) -> list[Command]:
         """Run the scheduled rules, deepest level first, until none is left."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from fanfold.columns import Column, Ref, constant_blob
 from fanfold.engine.bits import bit_positions, extract
-from fanfold.engine.groups import Segment
+from fanfold.engine.groups import Chunk, Segment
 from fanfold.engine.program import Program
 from fanfold.engine.ready import Entry
 from fanfold.failures import Failure
@@ -34,6 +34,23 @@ Resolver = Callable[[Sequence[Entry], set[Ref]], Column]
 
 class Resolvers:
     """The resolvers of a program's ports, made as they are asked for."""
+
+    def each(self, port: int, chunk: Chunk, bits: int) -> list[Column]:
+        """A column of its own for each of some items, in ordinal order."""
+        if self._is_stored(port):
+            return [
+                ("rows", ref, row, 1)
+                for ref, first, n, mask in _runs(chunk.segments[self._program.port[port]], bits)
+                for row in (
+                    [first + i for i in bit_positions(mask)] if mask else range(first, first + n)
+                )
+            ]
+        resolve, refs = self[port], set[Ref]()
+        return [resolve(((chunk, 1 << offset),), refs) for offset in bit_positions(bits)]
+
+    def _is_stored(self, port: int) -> bool:
+        index = self._program.plan.ports[port].node
+        return index is None or isinstance(self._program.plan.nodes[index], CallNode | ExpandNode)
 
     def __init__(self, program: Program) -> None:
         self._program = program

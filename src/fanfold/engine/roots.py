@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from fanfold.columns import Column, Ref
+from fanfold.columns import Column
 from fanfold.engine.bits import below, bit_positions
 from fanfold.engine.groups import SPAN, Chunk, Group
 from fanfold.engine.ready import Entry
@@ -169,24 +169,22 @@ class Roots:
         """Roots of one status; only the done and the partial have anything to read."""
         outputs = self._machine.plan.outputs
         readable = status in (Status.DONE, Status.PARTIAL)
-        nothing = (None,) * len(outputs)
-        readers = [self._machine.resolvers[port] for port in self._root_outputs]
         plain = readable and not self._child_outputs
         ordinals: dict[int, tuple[tuple[int, ...], ...]] = {}
-        columns: tuple[Column | None, ...] = nothing
-        refs: set[Ref] = set()
-        base, value, failures = chunk.base, status.value, self._failures
+        columns: tuple[Column | None, ...] = (None,) * len(outputs)
+        base, value, keys, failures = chunk.base, status.value, self._keys, self._failures
+        rows: Iterator[tuple[Column, ...]] = iter(())
+        if plain:
+            each = self._machine.resolvers.each
+            rows = zip(*(each(port, chunk, bits) for port in self._root_outputs), strict=True)
         for offset in bit_positions(bits):
             root = base + offset
             if plain:
-                entry = ((chunk, 1 << offset),)
-                columns = tuple([read(entry, refs) for read in readers])
+                columns = next(rows)
             elif readable:
                 columns, ordinals = self._read_all(chunk, 1 << offset)
             failed = tuple(failures.pop(root)) if failures and root in failures else ()
-            self._results.append(
-                RootResult(root, self._keys[root], value, columns, ordinals, failed)
-            )
+            self._results.append(RootResult(root, keys[root], value, columns, ordinals, failed))
 
     def _read_all(
         self, chunk: Chunk, bit: int
@@ -246,11 +244,11 @@ class Roots:
         free = self._machine.free_items
         for number, bits in by_chunk.items():
             chunk = self._chunks[number]
-            free(chunk, 0, bits)
+            free(chunk, bits)
             for group, siblings, offset in _tree(chunk, bits):
                 group.closed = True
                 for child in group.chunks:
-                    free(child, group.level, -1)
+                    free(child, (1 << child.size) - 1)
                     child.ended = -1
                 group.chunks.clear()  # no cycles: what is dropped goes without the collector's help
                 siblings[offset] = None

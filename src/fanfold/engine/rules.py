@@ -175,9 +175,7 @@ class FieldRule(Joined):
                 f"the value has no field {self.name!r}: it is {facts.text(1 << offset)}",
                 self.where,
             )
-            state.settle_lost(
-                chunk, output, failed=1 << offset, causes=((1 << offset, failure),)
-            )
+            state.settle_lost(chunk, output, failed=1 << offset, causes=((1 << offset, failure),))
         if ready != missing:
             state.settle_done(chunk, output, ready & ~missing)
 
@@ -400,11 +398,16 @@ class GatherRule:
         if groups is None:
             return
         done = 0
+        row = self.row
         for offset in bit_positions(hint & below(len(groups))):
             group = groups[offset]
             if group is None:
                 continue
             bit = 1 << offset
+            if len(group.chunks) == 1 and (only := group.chunks[0]).lost is None:  # most of them
+                if sealed & bit and only.done[row] == (1 << only.size) - 1:
+                    done |= bit
+                continue
             cause = self._loss(group) if self.stop_on_loss else None
             if cause is not None:
                 for slot in self.outputs:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from fanfold.engine.statistics import CallCounts, Statistics
-from fanfold.observe.report import duration
+from fanfold.observe.report import duration, plural
 
 if TYPE_CHECKING:
+    from rich.console import Group
     from rich.live import Live
 
 LINE_EVERY_S: Final = 10.0
 """Where there is no terminal: a log must not fill up with progress."""
 DRAW_EVERY_S: Final = 0.2
+CELLS: Final = 5
+"""Columns of the live table."""
 
 
 class Progress(ABC):
@@ -93,9 +96,8 @@ class LiveProgress(Progress):
     def show(self, statistics: Statistics, time_s: float) -> None:
         """Draw the state."""
         self.due_s = time_s + DRAW_EVERY_S
-        if self._live is None:
-            self._live = self._started()
-        self._live.update(self._table(statistics, time_s), refresh=True)
+        live = self._live = self._live or self._started()
+        live.update(self._table(statistics, time_s), refresh=True)
 
     def close(self) -> None:
         """Take the display away; what a run did is told by its summary."""
@@ -118,18 +120,18 @@ class LiveProgress(Progress):
         live.start()
         return live
 
-    def _table(self, statistics: Statistics, time_s: float) -> Any:
+    def _table(self, statistics: Statistics, time_s: float) -> Group:
+        from rich.console import Group
         from rich.table import Table
         from rich.text import Text
 
-        title = Text(headline(statistics, self._root_level, time_s - self._start_s))
-        table = Table.grid(padding=(0, 2))
-        table.add_row(title)
-        rows = Table.grid(padding=(0, 2))
+        title = headline(statistics, self._root_level, time_s - self._start_s)
+        calls = Table.grid(padding=(0, 2))
+        for _ in range(CELLS):
+            calls.add_column(no_wrap=True)
         for call in statistics.calls:
-            rows.add_row(*map(Text, call_cells(call)))  # as it is: a name may hold brackets
-        table.add_row(rows)
-        return table
+            calls.add_row(*map(Text, call_cells(call)))  # as it is: a name may hold brackets
+        return Group(Text(title, no_wrap=True, overflow="ellipsis"), calls)
 
 
 def headline(statistics: Statistics, root_level: str, elapsed_s: float) -> str:
@@ -144,16 +146,23 @@ def headline(statistics: Statistics, root_level: str, elapsed_s: float) -> str:
     state = f"{root_level}: {ended:,} ended{noted}, {statistics.open_roots:,} open"
     starting = sum(worker.state == "starting" for worker in statistics.workers)
     if starting:
-        state += f", {starting} workers starting"
+        state += f", {plural(starting, 'worker')} starting"
     return f"{state}, {duration(elapsed_s)}"
 
 
 def call_cells(call: CallCounts) -> tuple[str, ...]:
-    """One call's row of the table."""
-    ended = f"{call.done:,} {call.level}"
-    cells = [f"  {call.name}", ended, f"{call.ready:,} ready", f"{call.running:,} running"]
-    cells.append(f"{call.failed:,} failed" if call.failed else "")
-    return tuple(cells)
+    """One call's row of the table: :data:`CELLS` cells.
+
+    >>> call_cells(CallCounts("Ocr", "Ocr", "page", done=1200, ready=3, running=32, failed=1))
+    ('  Ocr', '1,200 pages done', '3 ready', '32 running', '1 failed')
+    """
+    return (
+        f"  {call.name}",
+        f"{plural(call.done, call.level)} done",
+        f"{call.ready:,} ready",
+        f"{call.running:,} running",
+        f"{call.failed:,} failed" if call.failed else "",
+    )
 
 
 def choose_progress(

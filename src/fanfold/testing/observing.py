@@ -11,7 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from fanfold.backends.base import Backend, BackendEvent, RecordsWritten, WorkerSpec, WriteFailed
+from fanfold.backends.base import (
+    Backend,
+    BackendEvent,
+    RecordsWritten,
+    WorkerSpec,
+    WriteFailed,
+    WriterClosed,
+)
 from fanfold.dispatch.core import Core
 from fanfold.engine.commands import (
     Command,
@@ -109,15 +116,17 @@ class _Run:
     def go(self) -> None:
         self._backend.start(self._plan, self._workers, None)
         self._admit()
-        while not self._core.finished and self.observed.stopped is None:
+        while not self._over():
             self._carry_out(self._core.dispatch(self._time_s))
-            if self._core.finished or self.observed.stopped is not None:
-                break
-            self._take_in(self._wait())
-            self._admit()
+            if not self._over():
+                self._take_in(self._wait())
+                self._admit()
         while self.observed.stopped is None and (events := self._backend.poll(0)):
             self._take_in(events)  # late news, such as the end of a batch, lets blocks go
         self.observed.statistics = self._core.statistics(self._time_s)
+
+    def _over(self) -> bool:
+        return self._core.finished or self.observed.stopped is not None
 
     def _wait(self) -> Sequence[Event | BackendEvent]:
         """The next events; a poll may come back without any."""
@@ -129,7 +138,9 @@ class _Run:
     def _take_in(self, events: Sequence[Event | BackendEvent]) -> None:
         for event in events:
             self._time_s = max(self._time_s, event.time_s)
-            assert not isinstance(event, (RecordsWritten, WriteFailed)), "there is no writer"
+            assert not isinstance(event, (RecordsWritten, WriteFailed, WriterClosed)), (
+                "there is no writer"
+            )
             self._carry_out(self._core.handle(event))
 
     def _admit(self) -> None:

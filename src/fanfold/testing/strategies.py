@@ -418,7 +418,7 @@ def prune(sketch: Sketch) -> Sketch:
     return Sketch(sketch.sources, stages, tuple(steps), outputs, sketch.structure, sketch.roots)
 
 
-def build(sketch: Sketch) -> ff.Pipeline:
+def build(sketch: Sketch) -> ff.Pipeline[Any, Any]:
     """The sketch's pipeline, made through the public interface."""
     made = [_make_stage(index, stage) for index, stage in enumerate(sketch.stages)]
 
@@ -450,7 +450,7 @@ def build(sketch: Sketch) -> ff.Pipeline:
     return two
 
 
-def plan_of(pipeline: ff.Pipeline) -> Plan:
+def plan_of(pipeline: ff.Pipeline[Any, Any]) -> Plan:
     """The pipeline's plan."""
     return pipeline.plan()
 
@@ -470,6 +470,7 @@ def _make_stage(index: int, sketch: StageSketch) -> Any:
 
 
 def _apply(step: Step, ports: list[Any], made: Sequence[Any]) -> Sequence[Any]:
+    result: Any
     options = step.options
     match step.op:
         case "call":
@@ -484,8 +485,8 @@ def _apply(step: Step, ports: list[Any], made: Sequence[Any]) -> Sequence[Any]:
         case "filter":
             result = ff.filter(*ports)
         case "split":
-            into = (*options["into"], ...) if options["rest"] else options["into"]
-            result = ff.split(*ports, into=into)
+            into = [*options["into"], *([...] if options["rest"] else [])]
+            result = ff.split(ports[0], ports[1], into)
         case "merge":
             result = ff.merge(*ports, **options)
         case "record":

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any
 
-from fanfold.backends.base import RecordsWritten, RecordWriter, WorkerSpec, WriteFailed
+from fanfold.backends.base import BackendEvent, RecordWriter, WorkerSpec
 from fanfold.columns import Column, Ref, assemble, get_field
 from fanfold.failures import Failure
 from fanfold.plan import CallNode, CallStreams, Expansion, Path, Plan, Stream
@@ -75,6 +75,9 @@ class Twin:
     def write(self, results: Sequence[RootResult]) -> None:
         raise AssertionError("nothing is written in memory")
 
+    def close_writer(self) -> None:
+        raise AssertionError("nothing is written in memory")
+
     def put(self, values: Sequence[Any]) -> Rows:
         self._next_ref += 1
         self._blocks[self._next_ref] = list(values)
@@ -87,8 +90,8 @@ class Twin:
         for ref in refs:
             del self._blocks[ref]  # released twice, or never made: a KeyError tells
 
-    def poll(self, timeout_s: float | None) -> list[Event | RecordsWritten | WriteFailed]:
-        events: list[Event | RecordsWritten | WriteFailed] = []
+    def poll(self, timeout_s: float | None) -> list[Event | BackendEvent]:
+        events: list[Event | BackendEvent] = []
         for _ in range(self._random.choice((1, 1, 2, 5))):
             busy = [w for w in self._told if self._told[w] or self._batches[w]]
             if not busy:

@@ -13,7 +13,14 @@ STRANGE = "Entwurf #2; Übersicht [1] für das Café.pdf"
 @pytest.fixture
 def corpus(tmp_path, monkeypatch):
     """A folder with files at several depths; tests run next to it."""
-    for name in ("b.pdf", "a.pdf", f"deep/er/{STRANGE}", "deep/c.PDF", "deep/notes.txt", ".git/x.pdf"):
+    for name in (
+        "b.pdf",
+        "a.pdf",
+        f"deep/er/{STRANGE}",
+        "deep/c.PDF",
+        "deep/notes.txt",
+        ".git/x.pdf",
+    ):
         path = tmp_path / "corpus" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(name.encode())
@@ -104,9 +111,10 @@ def test_urls_go_through_fsspec():
     memory = fsspec.filesystem("memory")
     memory.pipe({"/box/b.txt": b"bb", "/box/a #1.txt": b"a", "/box/in/c.bin": b""})
     try:
-        assert keys("memory://box/*.txt") == ["memory://box/a #1.txt", "memory://box/b.txt"] or keys(
-            "memory://box/*.txt"
-        ) == ["memory:///box/a #1.txt", "memory:///box/b.txt"]
+        assert keys("memory://box/*.txt") == [
+            "memory://box/a #1.txt",
+            "memory://box/b.txt",
+        ] or keys("memory://box/*.txt") == ["memory:///box/a #1.txt", "memory:///box/b.txt"]
         files = dict(read_files("memory://box"))
         assert sorted(file.read_bytes() for file in files.values()) == [b"", b"a", b"bb"]
         assert sorted(file.size for file in files.values()) == [0, 1, 2]

@@ -117,7 +117,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypat
 
         with monkeypatch.context() as patched:
             patched.setattr(Path, "write_bytes", no_space)
-            with pytest.raises(SinkError, match="FF328 .*No space left"):
+            with pytest.raises(SinkError, match=r"FF328 .*No space left"):
                 put(sink, "a", "new")
             with pytest.raises(SinkError, match="FF328"):
                 put(sink, "a", {"x": "new"})

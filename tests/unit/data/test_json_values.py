@@ -54,7 +54,10 @@ class Word(enum.StrEnum):
         (Kind.SCAN, "scan"),
         (Level.LOW, 1),
         (Word.YES, "yes"),
-        ({Kind.SCAN: 1, np.int64(2): 2, None: float("nan"), True: 4}, {"scan": 1, "2": 2, "null": None, "true": 4}),
+        (
+            {Kind.SCAN: 1, np.int64(2): 2, None: float("nan"), True: 4},
+            {"scan": 1, "2": 2, "null": None, "true": 4},
+        ),
         (datetime.date(2031, 2, 3), "2031-02-03"),
         (Path("a/b"), "a/b"),
         (File("a/b.pdf"), "a/b.pdf"),

@@ -65,9 +65,9 @@ def test_items_of_a_child_level_are_records_with_ordinals(tmp_path):
 
 def test_a_field_that_means_something_else_is_refused(tmp_path):
     with opened(tmp_path / "r.jsonl") as sink:
-        with pytest.raises(SinkError, match="FF326 .*'a'.* field 'key' of its own"):
+        with pytest.raises(SinkError, match=r"FF326 .*'a'.* field 'key' of its own"):
             put(sink, "a", {"key": "other"})
-        with pytest.raises(SinkError, match="FF326 .*'a', page 1.* field 'page'"):
+        with pytest.raises(SinkError, match=r"FF326 .*'a', page 1.* field 'page'"):
             put(sink, "a", {"page": "text"}, levels=("page",), ordinals=[(1,)])
     assert records(tmp_path / "r.jsonl") == []
 
@@ -154,7 +154,7 @@ def test_when_the_disk_is_full_no_half_line_stays(tmp_path, monkeypatch):
 
         with monkeypatch.context() as patched:
             patched.setattr(os, "write", full)
-            with pytest.raises(SinkError, match="FF328 .*No space left"):
+            with pytest.raises(SinkError, match=r"FF328 .*No space left"):
                 put(sink, "b", 2)
         assert records(file) == [{"key": "a", "value": 1}]
         put(sink, "b", 2)
@@ -170,9 +170,9 @@ def test_two_runs_do_not_write_one_file(tmp_path):
 
 
 def test_bytes_are_refused_with_a_remedy(tmp_path):
-    with opened(tmp_path / "r.jsonl") as sink:
-        with pytest.raises(SinkError, match=r"FF326 .*record\['image'\] is bytes.*base64"):
-            put(sink, "a", {"image": b"x"})
+    words = r"FF326 .*record\['image'\] is bytes.*base64"
+    with opened(tmp_path / "r.jsonl") as sink, pytest.raises(SinkError, match=words):
+        put(sink, "a", {"image": b"x"})
 
 
 def test_where_it_writes(tmp_path):
@@ -183,6 +183,6 @@ def test_where_it_writes(tmp_path):
     (tmp_path / "x.jsonl").mkdir()
     with pytest.raises(SinkError, match="FF325"):
         write_jsonl(tmp_path / "x.jsonl").check()
+    (tmp_path / "file").write_text("")
     with pytest.raises(SinkError, match="FF324"):
-        (tmp_path / "file").write_text("")
         write_jsonl(tmp_path / "file" / "x.jsonl").check()

@@ -7,7 +7,14 @@ import pytest
 
 from fanfold.data.files_sink import write_files
 from fanfold.data.jsonl_sink import write_jsonl
-from fanfold.data.sinks import Sink, SinkWriter, bind_sinks, local_folder, make_folder, output_folder
+from fanfold.data.sinks import (
+    Sink,
+    SinkWriter,
+    bind_sinks,
+    local_folder,
+    make_folder,
+    output_folder,
+)
 from fanfold.errors import SinkError, UsageError
 from fanfold.plan import Level, Output, Plan, PortSpec
 from fanfold.protocol import RootResult
@@ -148,7 +155,7 @@ def test_the_output_folder_is_where_all_sinks_are(tmp_path):
 
 
 def test_urls_and_folders_that_cannot_be_made_are_refused(tmp_path):
-    with pytest.raises(UsageError, match="FF323 .*'s3://b/x'"):
+    with pytest.raises(UsageError, match=r"FF323 .*'s3://b/x'"):
         local_folder("s3://b/x", "write_jsonl()")
     (tmp_path / "file").write_text("")
     with pytest.raises(SinkError, match="FF324"):

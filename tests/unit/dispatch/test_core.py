@@ -6,7 +6,7 @@ import dataclasses
 
 from fanfold.engine.commands import StopRun
 from fanfold.failures import Failure
-from fanfold.protocol import BatchFinished, TasksFinished, WorkerFailed
+from fanfold.protocol import BatchFinished, BatchRaised, TasksFinished, WorkerFailed
 from tests.plans import fan_out_plan
 from tests.scripted import Script
 
@@ -126,3 +126,25 @@ def test_room_opens_in_fair_portions() -> None:
     assert room > 4
     script.admit(room, last=False)
     assert script.core.room() == 0
+
+
+def test_items_that_must_run_alone_do_not_wait_behind_a_full_supply() -> None:
+    script = Script(fan_out_plan(batch_size=2, failed="drop"))
+    script.admit(1)
+    (pages,) = script.dispatch()
+    script.expand_all(pages, [12])
+    guilty, _ahead = script.dispatch()
+    script.running = [(w, b) for w, b in script.running if b is not guilty]
+    script.event(BatchRaised(guilty.batch, Failure(kind="raised", message="boom")))
+    script.dispatch()
+    order = []
+    while script.running:
+        batch = script.running[0][1]
+        order.append(batch.count)
+        script.finish(batch)
+        script.dispatch()
+    assert order[:3] == [
+        2,
+        1,
+        1,
+    ]  # the batch that was at the worker already, then the two by themselves

@@ -2,7 +2,14 @@
 
 import pytest
 
-from fanfold.driver.delivery import CompletedOrder, Counted, HandedOut, SourceOrder, Written, in_order
+from fanfold.driver.delivery import (
+    CompletedOrder,
+    Counted,
+    HandedOut,
+    SourceOrder,
+    Written,
+    in_order,
+)
 from fanfold.errors import UsageError
 from fanfold.protocol import RootResult
 

@@ -107,5 +107,10 @@ def test_a_broken_state_is_seen(damage: Callable[[Machine], None], invariant: st
 
 def test_every_invariant_is_broken_above() -> None:
     broken = {"outcomes_are_exclusive", "losses_have_causes", "membership_is_whole"}
-    broken |= {"ready_items_are_ready", "gathers_are_complete", "values_are_held", "roots_end_whole"}
+    broken |= {
+        "ready_items_are_ready",
+        "gathers_are_complete",
+        "values_are_held",
+        "roots_end_whole",
+    }
     assert {i.__name__ for i in invariants.INVARIANTS} == broken

@@ -43,9 +43,7 @@ def test_a_file_gets_at_most_one_line_in_ten_seconds():
     run_for(LineProgress(file, "document", 100.0), 65)
     lines = file.getvalue().splitlines()
     assert len(lines) == 6
-    assert lines[0] == (
-        "fanfold: document: 8 ended (1 failed), 12 open, 1 workers starting, 10 s"
-    )
+    assert lines[0] == ("fanfold: document: 8 ended (1 failed), 12 open, 1 worker starting, 10 s")
 
 
 def test_a_short_run_prints_nothing_to_a_file():
@@ -61,7 +59,7 @@ def test_a_terminal_shows_calls_and_is_left_clean():
     text = terminal.getvalue()
     assert "8 ended (1 failed)" in text
     assert "Ocr#2" in text
-    assert "1,200 page" in text
+    assert "1,200 pages done" in text
     assert text.endswith("\x1b[2K") or text.rstrip("\r\n").endswith(("\x1b[2K", "\x1b[?25h"))
 
 

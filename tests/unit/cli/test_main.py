@@ -1,0 +1,139 @@
+"""The command: exit codes, one block per error, and what goes where."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fanfold.cli.main as cli
+from fanfold.cli.main import main
+from fanfold.errors import InternalError
+
+HERE = Path(__file__).parent
+FLOW = str(HERE / "flow.py")
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.jsonl").write_text('{"id": "a", "n": 1}\n{"id": "b", "n": 2}\n')
+    yield tmp_path
+    sys.modules.pop("flow", None)
+
+
+def run(*words: str) -> int:
+    return main(
+        ["run", f"{FLOW}:rows", "rows.jsonl", "--out", "out", "--backend", "inline", *words]
+    )
+
+
+def records(place):
+    return [json.loads(line) for line in (place / "out" / "records.jsonl").read_text().splitlines()]
+
+
+def test_a_run_writes_records_and_tells_where(place, capsys):
+    assert run("--set", "factor=10") == 0
+    assert records(place) == [{"key": "a", "n": 10}, {"key": "b", "n": 20}]
+    shown = capsys.readouterr()
+    assert "2 rows" in shown.out
+    assert "out/records.jsonl" in shown.out
+    assert shown.err == ""
+
+
+def test_limit_run_dir_and_quiet(place, capsys):
+    assert run("--limit", "1", "--run-dir", "state", "--quiet", "--order", "completed") == 0
+    assert records(place) == [{"key": "a", "n": 2}]
+    assert json.loads((place / "state" / "report.json").read_text())["ok"] is True
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "")
+
+
+def test_failed_roots_make_it_1(capsys):
+    assert run("--set", "factor=-1") == 1
+    assert "2 × scaled raised, such as row a:" in capsys.readouterr().out
+
+
+def test_a_users_mistake_is_one_block_and_2(capsys):
+    assert run("--set", "faktor=1") == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("fanfold: FF221 ")
+    assert "Traceback" not in shown.err
+    assert len(shown.err.splitlines()) == 2
+
+
+def test_debug_shows_where(capsys):
+    assert run("--set", "faktor=1", "--debug") == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_arguments_that_make_no_sense_are_2(capsys):
+    for words in (["run"], ["run", "x", "y"], ["dance"], ["check", f"{FLOW}:rows", "x", "-n", "0"]):
+        with pytest.raises(SystemExit) as left:
+            main(words)
+        assert left.value.code == 2
+    assert "usage: fanfold" in capsys.readouterr().err
+
+
+def test_a_broken_input_is_3_and_tells_what_was_done(place, capsys):
+    (place / "rows.jsonl").write_text('{"id": "a", "n": 1}\nnot json\n')
+    assert run() == 3
+    shown = capsys.readouterr().err
+    assert shown.startswith("fanfold: FF310 rows.jsonl:2 is not valid JSON")
+    assert "1 done" in shown
+    assert records(place) == [{"key": "a", "n": 2}]
+
+
+def test_an_error_of_our_own_is_70(monkeypatch, capsys):
+    def broken(options):
+        raise InternalError("FF910", "it stands still.")
+
+    monkeypatch.setitem(cli._COMMANDS, "explain", broken)
+    assert main(["explain", f"{FLOW}:rows"]) == 70
+
+    def bug(options):
+        raise KeyError("x")
+
+    monkeypatch.setitem(cli._COMMANDS, "explain", bug)
+    assert main(["explain", f"{FLOW}:rows"]) == 70
+    shown = capsys.readouterr().err
+    assert "FF910" in shown
+    assert "please report it" in shown
+
+
+def test_an_interrupt_is_130(monkeypatch, capsys):
+    def interrupted(options):
+        raise KeyboardInterrupt("the run was interrupted by Ctrl-C")
+
+    monkeypatch.setitem(cli._COMMANDS, "run", interrupted)
+    assert run() == 130
+    assert capsys.readouterr().err == "fanfold: the run was interrupted by Ctrl-C\n"
+
+
+def test_explain_shows_the_plan(capsys):
+    assert main(["explain", f"{FLOW}:rows", "--set", "scaled.batch_size=7"]) == 0
+    assert "batches of up to 7" in capsys.readouterr().out
+    assert main(["explain", f"{FLOW}:rows", "--mermaid"]) == 0
+    assert "flowchart" in capsys.readouterr().out
+
+
+def test_check_shows_samples(capsys):
+    assert main(["check", f"{FLOW}:rows", "rows.jsonl", "-n", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "dict(id, n)" in shown
+    assert "1 row" in shown
+    assert main(["check", f"{FLOW}:rows", "rows.jsonl", "--set", "factor=-1"]) == 1
+
+
+def test_the_module_is_the_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "fanfold", "explain", f"{FLOW}:sizes"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(HERE.parents[2] / "src"), "PATH": ""},
+    )
+    assert "pipeline sizes" in done.stdout

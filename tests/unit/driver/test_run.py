@@ -1,0 +1,115 @@
+"""Calls on plain values, and a dry run's findings. What runs do on every backend is in tests/conformance."""
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+import fanfold as ff
+from fanfold.driver.check import describe
+from tests.conformance import running_stages as stages
+
+
+def test_a_call_runs_here_and_gives_the_value():
+    assert stages.strict({"name": "a", "pages": 2}) == {"name": "a", "text": "A-0 A-1"}
+    assert set(stages.two_outputs({"name": "a", "pages": 1})) == {"text", "pages"}
+
+
+def test_a_call_raises_the_users_own_exception():
+    with pytest.raises(ValueError, match="-1 is negative") as raised:
+        stages.fragile_items(-1)
+    assert Path(raised.traceback[-1].path).name == "running_stages.py"
+
+
+def test_a_declared_failure_has_its_effect_where_the_pipeline_provides_for_it():
+    record = stages.marked({"name": "a", "pages": 4})
+    assert record["pages"][:3] == ["A-0", "A-1", "A-2"]
+    assert isinstance(record["pages"][3], ff.Failure)
+    with pytest.raises(ff.ItemFailure, match="cannot be opened") as raised:
+        stages.marked({"name": "a", "broken": True})
+    assert raised.value.code == "doc.broken"
+
+
+def test_calls_and_runs_work_in_other_threads():
+    values: list[object] = []
+    thread = threading.Thread(
+        target=lambda: values.append(
+            stages.fragile_items.run([1, 2], backend="inline", progress=False).ok
+        )
+    )
+    thread.start()
+    thread.join()
+    assert values == [True]
+
+
+def test_a_check_shows_what_passes_through_each_stage():
+    found = stages.strict.check([{"name": "a", "pages": 3}, {"name": "b", "pages": 1}], n=2)
+    pages, upper, joined = found.stages
+    assert (pages.items, pages.results, pages.takes) == (2, 4, "dict(name, pages)")
+    assert pages.gives == "yields dict(number, text, mute)"
+    assert (upper.items, upper.results, upper.gives) == (4, 4, "str of 3")
+    assert (joined.takes, joined.calls) == ("list[str] of 3", 2)
+    assert found.ok
+    text = str(found)
+    for part in ("stage", "yields dict(number", "4 pages", "2 done"):
+        assert part in text
+
+
+def test_a_check_takes_only_its_samples():
+    pulled: list[int] = []
+
+    def items():
+        for n in range(100):
+            pulled.append(n)
+            yield n
+
+    stages.fragile_items.check(items(), n=3)
+    assert pulled == [0, 1, 2]
+    with pytest.raises(ff.UsageError, match="FF426"):
+        stages.fragile_items.check([1], n=0)
+
+
+def test_a_check_finds_what_cannot_travel():
+    lock = threading.Lock()
+
+    @ff.stage
+    def opens(item: int) -> object:
+        return (n for n in range(item)) if False else lock
+
+    @ff.pipeline
+    def locks(item: ff.Port[int]) -> ff.Port[object]:
+        return opens(item)
+
+    found = locks.check([1])
+    assert not found.ok
+    assert "cannot run in a worker process" in str(found)
+
+
+def test_a_check_tells_failures():
+    found = stages.fragile_items.check([1, -2])
+    assert not found.ok
+    assert [group.kind for group in found.failures] == ["raised"]
+
+
+def test_duplicates_are_told_or_left_out(tmp_path):
+    twice = ff.from_items([1, 2, 1], key=lambda n: n)
+    with pytest.raises(ff.SourceError, match="FF314"):
+        stages.fragile_items.run(twice, backend="inline", progress=False)
+    report = stages.fragile_items.run(
+        twice, ff.write_jsonl(tmp_path), backend="inline", duplicates="first", progress=False
+    )
+    assert report.duplicates == 1
+    records = (tmp_path / "records.jsonl").read_text().splitlines()
+    assert [json.loads(record)["key"] for record in records] == ["1", "2"]
+
+
+def test_values_are_described_by_type_and_shape():
+    import numpy as np
+
+    assert describe(np.zeros((2, 3), np.uint8)) == "ndarray[uint8] 2 × 3"
+    assert describe(np.float32(1)) == "float32[float32] scalar"
+    assert describe([1, "a"]) == "list[mixed] of 2"
+    assert describe([]) == "list[] of 0"
+    assert describe(dict.fromkeys("abcdef")) == "dict(a, b, c, d, …)"
+    assert describe(object()) == "object"
