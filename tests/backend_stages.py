@@ -97,7 +97,7 @@ def with_child(mode: str) -> int:
     if mode == "own session":
         return subprocess.Popen([sys.executable, "-c", code]).pid
     if mode == "orphan":  # its parent ends at once
-        shell = "sleep 3600 & echo $!"
+        shell = "sleep 3600 >/dev/null 2>&1 & echo $!"
         done = subprocess.run(["setsid", "sh", "-c", shell], stdout=subprocess.PIPE, check=True)
         return int(done.stdout)
     return subprocess.Popen(["sleep", "3600"]).pid

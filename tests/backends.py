@@ -162,7 +162,7 @@ class Told:
     children: dict[int, list[tuple[int, list[list[Any]]]]] = field(default_factory=dict)
     """By expand node: releases, each a task and its children by stream."""
     sealed: dict[int, list[int]] = field(default_factory=dict)
-    values: dict[int, list[Any]] = field(default_factory=dict)
+    values: dict[int, Any] = field(default_factory=dict)
     """By task that is done: the value, or the list of outputs if there are several."""
     failures: dict[int, tuple[str, str]] = field(default_factory=dict)
     """By task: kind and message."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from fanfold.blocks import codec
 from fanfold.blocks.codec import SECTION_ROWS, Block, Encoder, Unpicklable, write
 
 
@@ -135,7 +134,7 @@ def test_classes_without_a_name_travel_by_value():
 def test_plain_pickle_is_not_tried_again_where_it_has_failed(monkeypatch):
     encoder = Encoder()
     encoder.encode([lambda: 0])
-    monkeypatch.setattr(codec.pickle, "dumps", lambda *_, **__: pytest.fail("tried again"))
+    monkeypatch.setattr("pickle.dumps", lambda *_, **__: pytest.fail("tried again"))
     assert encoder.encode([lambda: 0])[1] > 0
 
 

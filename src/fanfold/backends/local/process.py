@@ -13,9 +13,11 @@ import signal
 import socket
 import sys
 import time
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from fanfold.backends.base import (
+    BackendEvent,
     RecordsWritten,
     RecordWriter,
     WriterClosed,
@@ -24,11 +26,12 @@ from fanfold.backends.base import (
 )
 from fanfold.backends.local.board import Board
 from fanfold.backends.local.channel import WorkerChannel
-from fanfold.backends.local.messages import CloseWriter, Setup, Work, Write
+from fanfold.backends.local.messages import CloseWriter, Setup, Write
 from fanfold.backends.local.store import ArenaValues
+from fanfold.backends.local.wire import pack_events, unpack_work
 from fanfold.backends.worker import StageRunner
 from fanfold.failures import Failure
-from fanfold.protocol import WorkerFailed, WorkerStarted
+from fanfold.protocol import Event, WorkerFailed, WorkerStarted
 
 THREAD_VARIABLES: Final = (
     "OMP_NUM_THREADS",
@@ -78,33 +81,41 @@ def _values(setup: Setup) -> ArenaValues:
 
 def _serve_stage(setup: Setup, channel: WorkerChannel) -> None:
     values, board, number = _values(setup), Board(setup.board), setup.worker
+
+    def emit(events: Sequence[Event | BackendEvent]) -> None:
+        channel.send(pack_events(events))
+
     try:
-        runner = StageRunner(pickle.loads(setup.payload), values, channel.send, worker=setup.name)
+        runner = StageRunner(pickle.loads(setup.payload), values, emit, worker=setup.name)
         runner.construct()
     except BaseException as error:
-        channel.send([WorkerFailed(number, Failure.from_exception(error, worker=setup.name))])
+        emit([WorkerFailed(number, Failure.from_exception(error, worker=setup.name))])
         return
-    channel.send([WorkerStarted(number, pid=os.getpid())])
+    emit([WorkerStarted(number, pid=os.getpid())])
     while True:
         started = time.perf_counter()
-        work: Work | None = channel.receive()
-        if work is None:
+        packed = channel.receive()
+        if packed is None:
             return
-        if work.freed:
-            values.free(work.freed)
-        if work.batch is not None:
-            board.begin(number, work.batch.batch)
-            runner.run(work.batch, wait_s=time.perf_counter() - started)
+        batch, freed = unpack_work(packed)
+        values.free(freed)
+        if batch is not None:
+            board.begin(number, batch.batch)
+            runner.run(batch, wait_s=time.perf_counter() - started)
             board.clear(number)
 
 
 def _serve_writer(setup: Setup, channel: WorkerChannel) -> None:
     values = _values(setup)
+
+    def emit(events: Sequence[BackendEvent]) -> None:
+        channel.send(pack_events(events))
+
     try:
         writer: RecordWriter = pickle.loads(setup.payload)
         writer.open()
     except BaseException as error:
-        channel.send([write_failed(-1, error)])
+        emit([write_failed(-1, error)])
         return
     while True:
         message: Write | CloseWriter | None = channel.receive()
@@ -114,12 +125,12 @@ def _serve_writer(setup: Setup, channel: WorkerChannel) -> None:
             try:
                 writer.close()
             except BaseException as error:
-                channel.send([write_failed(-1, error)])
+                emit([write_failed(-1, error)])
             else:
-                channel.send([WriterClosed()])
+                emit([WriterClosed()])
             return
         written: list[int] = []
-        report: list[Any] = []
+        report: list[BackendEvent] = []
         for result in message.results:
             try:
                 writer.write(result, output_values(result, values.read))
@@ -127,4 +138,4 @@ def _serve_writer(setup: Setup, channel: WorkerChannel) -> None:
                 report.append(write_failed(result.root, error))
                 break
             written.append(result.root)
-        channel.send([RecordsWritten(tuple(written)), *report] if written else report)
+        emit([RecordsWritten(tuple(written)), *report] if written else report)

@@ -49,7 +49,7 @@ def test_half_a_message_is_no_message(ends):
     driver, worker, theirs = ends
     thread = threading.Thread(target=worker.send, args=(b"y" * 5_000_000,))
     thread.start()
-    got = []
+    got: list[bytes] = []
     while not got:
         got = driver.receive()
     thread.join()
@@ -76,6 +76,6 @@ def test_a_worker_hears_that_the_driver_is_gone():
     driver, worker = DriverChannel(ours), WorkerChannel(theirs)
     driver.close()
     assert worker.receive() is None
-    with pytest.raises(OSError):
+    with pytest.raises(BrokenPipeError):
         worker.send("anyone?")
     theirs.close()
