@@ -7,6 +7,7 @@ Owns the loop that connects a channel with a :class:`~fanfold.backends.worker.St
 from __future__ import annotations
 
 import atexit
+import faulthandler
 import os
 import pickle
 import signal
@@ -55,9 +56,11 @@ def main(channel_fd: int, threads: int) -> int:
     for variable in THREAD_VARIABLES:
         os.environ[variable] = str(threads)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    faulthandler.enable()  # where native code died is the best of a log's last words
     for stream in (sys.stdout, sys.stderr):
         # The log is a file: without it, what a worker printed last would be lost with the worker.
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    os.set_inheritable(channel_fd, False)  # it came over a socket, which leaves that out
     channel = WorkerChannel(socket.socket(fileno=channel_fd))
     try:
         setup = channel.receive()
@@ -82,7 +85,11 @@ def _values(setup: Setup) -> ArenaValues:
 def _serve_stage(setup: Setup, channel: WorkerChannel) -> None:
     values, board, number = _values(setup), Board(setup.board), setup.worker
 
+    pid = os.getpid()
+
     def emit(events: Sequence[Event | BackendEvent]) -> None:
+        if os.getpid() != pid:  # users' code forked, and its child came back out of it
+            os._exit(0)
         channel.send(pack_events(events))
 
     try:
@@ -91,7 +98,7 @@ def _serve_stage(setup: Setup, channel: WorkerChannel) -> None:
     except BaseException as error:
         emit([WorkerFailed(number, Failure.from_exception(error, worker=setup.name))])
         return
-    emit([WorkerStarted(number, pid=os.getpid())])
+    emit([WorkerStarted(number, pid=pid)])
     while True:
         started = time.perf_counter()
         packed = channel.receive()

@@ -282,6 +282,26 @@ def test_closing_twice_and_without_a_start_is_harmless():
     run.backend.close()
 
 
+@pytest.mark.parametrize("how", ["return", "raise", "exit"])
+def test_a_fork_of_a_worker_that_comes_back_out_of_its_stage_is_no_second_worker(how):
+    with session(s.forks) as run:
+        assert run.run([how, how]).values == {0: "parent", 1: "parent"}
+        assert run.run([how]).values == {0: "parent"}
+
+
+def test_programs_that_a_worker_executes_do_not_get_its_descriptors():
+    with session(s.inheritable) as run:
+        assert run.run([None]).values == {0: []}
+
+
+def test_a_worker_without_an_output_ends_all_the_same():
+    with session(s.spoils_output) as run:
+        (started,) = [e for e in run.heard if isinstance(e, WorkerStarted)]
+        assert run.run([1]).values == {0: 1}
+    with pytest.raises(ProcessLookupError):
+        os.kill(started.pid, 0)
+
+
 # ------------------------------------------------------------------------------ the writer
 
 
