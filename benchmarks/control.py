@@ -89,7 +89,8 @@ def routed(counts: ff.Port[int]) -> ff.Port[int]:
 
 def run(report: Report, options: Sequence[str]) -> None:
     """Measure the cases asked for."""
-    given: dict[str, str] = dict(option.lstrip("-").partition("=")[::2] for option in options)
+    parts = (option.lstrip("-").partition("=") for option in options)
+    given = {name: value for name, _, value in parts}
     children = int(given.get("children", 1_000_000))
     repeat = int(given.get("repeat", 1))
     for case in [given["case"]] if "case" in given else list(TARGETS):

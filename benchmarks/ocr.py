@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.report import Report
+from fanfold.pipelines.documents.extras import load
 
 HANDBOOK = Path(__file__).parent.parent / "examples" / "documents" / "handbook.pdf"
 REPEATS = 3
@@ -45,9 +46,8 @@ def elsewhere(function: Callable[..., Any], options: dict[str, int]) -> Any:
 def dense_page(dpi: int, number: int = 0) -> tuple[Any, str]:
     """An image of a full page of text, and what is written on it."""
     import numpy as np
-    import pypdfium2
 
-    document: Any = pypdfium2.PdfDocument(HANDBOOK)
+    document = load("pypdfium2").PdfDocument(HANDBOOK)
     page = document[number]
     image = page.render(scale=dpi / 72).to_numpy()
     text = page.get_textpage().get_text_range()

@@ -97,7 +97,7 @@ def with_child(mode: str) -> int:
     if mode == "own session":
         return subprocess.Popen([sys.executable, "-c", code]).pid
     if mode == "orphan":  # its parent ends at once
-        shell = "sleep 3600 & echo $!"
+        shell = "sleep 3600 >/dev/null 2>&1 & echo $!"
         done = subprocess.run(["setsid", "sh", "-c", shell], stdout=subprocess.PIPE, check=True)
         return int(done.stdout)
     return subprocess.Popen(["sleep", "3600"]).pid
@@ -214,3 +214,31 @@ class FileWriter:
             raise OSError("cannot close")
         self._file.write("closed\n")
         self._file.close()
+
+
+def forks(how: str) -> str:
+    """Forks, and the child comes back out of the stage by some way."""
+    pid = os.fork()
+    if pid:
+        os.waitpid(pid, 0)
+        return "parent"
+    if how == "raise":
+        raise ValueError("child")
+    if how == "exit":
+        sys.exit(0)
+    return "child"
+
+
+def inheritable(_: Any) -> list[str]:
+    """The descriptors that a program gets which a worker executes, beside the standard ones."""
+    code = "import os; print(*os.listdir('/proc/self/fd'))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], close_fds=False, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return sorted(set(done.stdout.split()) - {"0", "1", "2", "3"})  # 3 is the listing's own
+
+
+def spoils_output(x: int) -> int:
+    """Leaves standard output in a state in which it cannot be flushed."""
+    sys.stdout = sys.stderr = None
+    return x

@@ -24,8 +24,8 @@ A block reference (``ref``) is opaque here: whatever the backend's store gave fo
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from itertools import chain, compress, islice, repeat
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import chain, compress, count, islice, repeat
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
@@ -45,13 +45,7 @@ def bit_positions(mask: int) -> Sequence[int]:
     low = mask & -mask
     if mask & (mask + low) == 0:
         return range(low.bit_length() - 1, mask.bit_length()) if mask else range(0)
-    text = bin(mask)[:1:-1]
-    positions: list[int] = []
-    position = text.find("1")
-    while position >= 0:
-        positions.append(position)
-        position = text.find("1", position + 1)
-    return positions
+    return list(compress(count(), _flags(mask)))
 
 
 def assemble(column: Column, read: ReadBlock) -> list[Any]:
@@ -77,8 +71,7 @@ def assemble(column: Column, read: ReadBlock) -> list[Any]:
         case ("cat", columns):
             return list(chain.from_iterable([assemble(part, read) for part in columns]))
         case ("weave", mask, a, b):
-            from_a, from_b = iter(assemble(a, read)), iter(assemble(b, read))
-            return list(_weave(mask, from_a, from_b))
+            return _weave(mask, assemble(a, read), assemble(b, read))
         case ("spread", inner, counts):
             return list(chain.from_iterable(map(repeat, assemble(inner, read), counts)))
         case ("const", blob, n):
@@ -107,22 +100,22 @@ def picked(rows: Sequence[Any], mask: int) -> list[Any]:
     >>> picked("abcde", 0b10110)
     ['b', 'c', 'e']
     """
-    return list(compress(rows, bin(mask)[:1:-1].encode().translate(_BITS)))
+    return list(compress(rows, _flags(mask)))
 
 
 _BITS: Final = bytes(byte == ord("1") for byte in range(256))
 """Turns binary digits into numbers."""
 
 
-def _weave(mask: int, a: Iterator[Any], b: Iterator[Any]) -> Iterator[Any]:
-    position = 0
-    for bit in bit_positions(mask):
-        while position < bit:
-            yield next(b)
-            position += 1
-        yield next(a)
-        position += 1
-    yield from b
+def _flags(mask: int, length: int = 0) -> bytes:
+    """A byte, 0 or 1, for each bit of ``mask`` from the lowest on; at least ``length`` of them."""
+    return bin(mask)[:1:-1].encode().translate(_BITS).ljust(length, b"\0")
+
+
+def _weave(mask: int, a: list[Any], b: list[Any]) -> list[Any]:
+    """Where a bit is set the next of ``a``, else the next of ``b``; a step in C for each value."""
+    sources = (iter(b), iter(a))
+    return list(map(next, map(sources.__getitem__, _flags(mask, len(a) + len(b)))))
 
 
 def get_field(value: Any, name: str) -> Any:

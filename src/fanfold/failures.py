@@ -97,15 +97,16 @@ class Failure:
             inner = type(cause).__qualname__ if isinstance(cause, BaseException) else ""
             return cls(
                 kind="declared",
-                code=error.code,
-                message=_shorten(str(cause) or inner, MESSAGE_LIMIT_CHARS),
+                code=_text(error.code),  # records cross to the driver: nothing of a user's may
+                message=_shorten(_text(cause) or inner, MESSAGE_LIMIT_CHARS),
                 exception=qualified,
                 traceback=_shorten(text, TRACEBACK_LIMIT_CHARS),
                 worker=worker,
             )
+        told = _text(error)
         return cls(
             kind="raised",
-            message=_shorten(f"{name}: {error}" if str(error) else name, MESSAGE_LIMIT_CHARS),
+            message=_shorten(f"{name}: {told}" if told else name, MESSAGE_LIMIT_CHARS),
             exception=qualified,
             traceback=_shorten(text, TRACEBACK_LIMIT_CHARS),
             worker=worker,
@@ -120,6 +121,14 @@ class Failure:
     def as_dict(self) -> Mapping[str, Any]:
         """Plain JSON-ready form, as ``failures.jsonl`` holds it."""
         return asdict(self)
+
+
+def _text(thing: object) -> str:
+    """``str`` of something of a user's, which may do anything."""
+    try:
+        return "".join(str(thing))  # a plain string, whatever subclass it was
+    except Exception as error:
+        return f"(a {type(thing).__name__} whose text raises {type(error).__name__})"
 
 
 def _shorten(text: str, limit_chars: int) -> str:

@@ -89,8 +89,8 @@ def test_a_constant_that_plain_pickle_refuses_goes_by_value():
 
 def test_fields_of_mappings_and_objects():
     assert get_field({"a": 1}, "a") == get_field(SimpleNamespace(a=1), "a") == 1
-    lacking: object
-    for lacking in ({}, SimpleNamespace(), 3):
+    nothing: list[Any] = [{}, SimpleNamespace(), 3]
+    for lacking in nothing:
         with pytest.raises(LookupError):
             get_field(lacking, "a")
     with pytest.raises(LookupError):

@@ -177,9 +177,7 @@ class Delivery:
                     self.first,
                     stop - self.first,
                     tuple(stored),
-                    tuple((t, failures[t]) for t in range(self.first, stop) if t in failures)
-                    if failures
-                    else (),
+                    tuple((t, failures[t]) for t in sorted(failures) if self.first <= t < stop),
                     attempt=batch.attempt,
                     generation=batch.generation,
                 )
@@ -226,8 +224,11 @@ class Delivery:
         """The values of tasks that did not fail."""
         if not self.failures:
             return column
-        failures = self.failures
-        return [value for task, value in enumerate(column, self.first) if task not in failures]
+        good = column.copy()
+        for task in sorted(self.failures, reverse=True):
+            if self.first <= task < self.first + len(column):
+                del good[task - self.first]
+        return good
 
     def _exclude(self, error: Unstorable, opening: Opening | None) -> None:
         """The tasks that made the rows which cannot be stored fail; ``opening`` is where, or the items."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fanfold.columns import Ref
 from fanfold.engine.bits import bit_positions, lowest
-from fanfold.engine.groups import Chunk
+from fanfold.engine.groups import Chunk, Group
 from fanfold.engine.ready import Entry
 
 
@@ -22,6 +22,7 @@ class Batch:
         "deaths",
         "entries",
         "finished",
+        "opened",
         "refs",
     )
 
@@ -47,6 +48,8 @@ class Batch:
         self.alone = alone
         self.finished = 0
         """Tasks that have ended, as a set of positions."""
+        self.opened: dict[int, dict[int, Group]] = {}
+        """By ExpandNode and task: the children that this attempt has made known."""
         self._items: list[tuple[Chunk, int]] | None = None
 
     def item(self, task: int) -> tuple[Chunk, int]:

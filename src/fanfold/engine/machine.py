@@ -15,7 +15,9 @@ How an event is handled
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from typing import Final
 
 from fanfold.columns import Ref
 from fanfold.engine.batches import Batch
@@ -44,6 +46,9 @@ from fanfold.protocol import (
     TasksFinished,
 )
 
+EARLY_ROW_BYTES: Final = 1024
+"""Values that are smaller on average stay until their root ends; releasing them one by one costs more."""
+
 _PlacedStream = tuple[int, Ref | None, StreamRows | None]
 """Slot, block, and the report if there are facts in it."""
 
@@ -61,12 +66,13 @@ class Machine:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.program = lower(plan)
-        self._wiring = wire(self.program)
+        sequence = itertools.count(1)
+        self.queues = {call.index: ReadyQueue(sequence) for call in plan.calls()}
+        self._wiring = wire(self.program, self.queues)
         self._watchers = self._wiring.watchers
         self.resolvers = Resolvers(self.program)
         self._depths = [level.depth for level in plan.levels]
         self._work: list[dict[tuple[Rule, Chunk], int]] = [{} for _ in range(max(self._depths) + 1)]
-        self.queues = {call.index: ReadyQueue() for call in plan.calls()}
         self.counts = {
             call.index: CallCounts(
                 call.name, plan.stages[call.stage].name, plan.levels[call.level].name
@@ -80,9 +86,10 @@ class Machine:
         self.items_per_level = [0] * len(plan.levels)
         self.batches: dict[int, Batch] = {}
         self._next_batch = 0
-        self._sequence = 0
         self.live_rows: dict[Ref, int] = {}
         """By block: rows that may still be read, and one for each batch that is reading it."""
+        self._small: set[Ref] = set()
+        """Blocks of small values, which are not worth releasing before their root ends."""
         self.roots = Roots(self)
         self._commands: list[Command] = []
 
@@ -170,10 +177,11 @@ class Machine:
             return
         level = self.plan.nodes[event.node].level
         streams = self._placed(event.streams)
+        opened = batch.opened.setdefault(event.node, {})
         row = taken = 0
         for task, count in event.counts:
             chunk, offset = batch.item(task)
-            group = self._group(chunk, offset, level)
+            group = opened[task] = self._group(chunk, offset, level)
             if not (group.closed or group.sealed):
                 self._grow(group, count, streams, row)
                 taken += count
@@ -187,11 +195,14 @@ class Machine:
             return
         level = self.plan.nodes[event.node].level
         slot = self.program.expansion[level]
+        opened = batch.opened.get(event.node, {})
         sealed: dict[Chunk, int] = {}
         for task in event.tasks:
-            chunk, offset = batch.item(task)
-            group = self._group(chunk, offset, level)
-            if not group.closed:
+            group = opened.get(task)
+            if group is None:
+                group = self._group(*batch.item(task), level)
+            chunk = group.chunk
+            if not group.closed and chunk is not None:
                 group.sealed = True
                 sealed[chunk] = sealed.get(chunk, 0) | group.bit
         for chunk, bits in sealed.items():
@@ -211,6 +222,8 @@ class Machine:
                 self._fail_item(batch, chunk, 1 << offset, failure)
         outputs = self.program.call_outputs[batch.call]
         streams = self._placed(event.streams)
+        level = self.plan.nodes[batch.call].level
+        watchers, work = self._watchers[level], self._work[self._depths[level]]
         row = live = 0
         for chunk, bits in batch.runs(event.first, event.count):
             if failed and chunk in failed:
@@ -228,7 +241,13 @@ class Machine:
                 if open_bits != bits:
                     self._free_ended(chunk, [slot for slot, _, _ in streams], bits & chunk.ended)
                 for slot in outputs:
-                    self.settle_done(chunk, slot, open_bits)
+                    if chunk.lost is not None:
+                        self.settle_done(chunk, slot, open_bits)
+                        continue
+                    chunk.done[slot] |= open_bits
+                    for rule in watchers[slot]:
+                        key = (rule, chunk)
+                        work[key] = work.get(key, 0) | open_bits
                 live += open_bits.bit_count()
             row += bits.bit_count()
         self.counts[batch.call].done += row  # those too whose root has ended meanwhile
@@ -379,6 +398,8 @@ class Machine:
             left = self.live_rows.get(ref, 0) + rows
             if left > 0:
                 self.live_rows[ref] = left
+                if 0 < stream.rows.size_bytes < EARLY_ROW_BYTES * stream.rows.count:
+                    self._small.add(ref)
             else:
                 self.live_rows.pop(ref, None)
                 self._commands.append(ReleaseBlocks((ref,)))
@@ -394,18 +415,19 @@ class Machine:
             self.live_rows[ref] = left
         else:
             del self.live_rows[ref]
+            self._small.discard(ref)
             self._commands.append(ReleaseBlocks((ref,)))
 
     def release_early(self, chunk: Chunk, slot: int, bits: int) -> None:
-        """Free the values of items at a slot before their root ends."""
+        """Free the values of items at a slot before their root ends, unless they are small."""
+        segments = chunk.segments.get(slot)
+        if segments is None or segments[0][1] in self._small:
+            return
         if chunk.freed is None:
             chunk.freed = {}
         before = chunk.freed.get(slot, 0)
         bits &= ~before
         chunk.freed[slot] = before | bits
-        segments = chunk.segments.get(slot)
-        if segments is None:
-            return
         for items, ref, _ in segments:
             rows = (items & bits).bit_count()
             if rows:
@@ -484,11 +506,6 @@ class Machine:
     def new_failure(self, chunk: Chunk, bit: int, kind: str, message: str, where: str) -> Failure:
         """A failure that originates in a structural operation."""
         return self.roots.placed(chunk, bit, Failure(kind=kind, message=message), call=where)
-
-    def enqueue(self, call: int, chunk: Chunk, bits: int) -> None:
-        """Items are ready for a call."""
-        self._sequence += 1
-        self.queues[call].push(self._sequence, chunk, bits & ~chunk.ended)
 
     def end_roots(self, chunk: Chunk, bits: int) -> None:
         """Roots have ended: everything that they return is terminal."""

@@ -28,26 +28,35 @@ class Retry:
 
 
 class ReadyQueue:
-    """The ready items of one call."""
+    """The ready items of one call.
 
-    __slots__ = ("_runs", "alone", "count")
+    Args:
+        sequence: Numbers that grow with time, shared by all queues of a run, so that heads compare.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_runs", "_sequence", "alone", "count", "total")
+
+    def __init__(self, sequence: Iterator[int]) -> None:
+        self._sequence = sequence
         self._runs: deque[tuple[int, Chunk, int]] = deque()
         self.alone: deque[Retry] = deque()
         """Items to run one by one, each with a worker to itself."""
         self.count = 0
         """Ready items in the runs (those of roots that ended since are still counted)."""
+        self.total = 0
+        """Items that ever became ready."""
 
-    def push(self, sequence: int, chunk: Chunk, bits: int) -> None:
-        """Items became ready; ``sequence`` grows with time over all queues of a run."""
+    def push(self, chunk: Chunk, bits: int) -> None:
+        """Items became ready."""
         runs = self._runs
         if runs and runs[-1][1] is chunk:
             first, _, before = runs[-1]
             runs[-1] = (first, chunk, before | bits)
         else:
-            runs.append((sequence, chunk, bits))
-        self.count += bits.bit_count()
+            runs.append((next(self._sequence), chunk, bits))
+        size = bits.bit_count()
+        self.count += size
+        self.total += size
 
     def push_back(self, entries: list[Entry]) -> None:
         """Items that were taken but not run go to the head again, in their order."""

@@ -115,12 +115,10 @@ def _stored(slot: int) -> Resolver:
         for chunk, bits in entries:
             segments = chunk.segments[slot]
             items, ref, row = segments[0]
-            runs: Sequence[Run]
-            if items == bits:
-                runs = ((ref, row, bits.bit_count(), 0),)
-            else:
-                runs = _runs(segments, bits)
-            for ref, row, n, mask in runs:
+            if items == bits and row == stop and ref == block:  # goes on where the last one ended
+                stop += bits.bit_count()
+                continue
+            for ref, row, n, mask in _runs(segments, bits):
                 if row == stop and ref == block and not mask:
                     stop += n
                     continue
@@ -143,6 +141,8 @@ def _runs(segments: list[Segment], bits: int) -> list[Run]:
     """The rows of some items, in ordinal order."""
     found: list[tuple[int, int, Run]] = []
     for items, ref, first in segments:
+        if items == bits:
+            return [(ref, first, bits.bit_count(), 0)]
         here = items & bits
         if here:
             low = here & -here

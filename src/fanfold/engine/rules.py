@@ -30,6 +30,7 @@ from typing import Protocol
 from fanfold.engine.bits import below, bit_positions
 from fanfold.engine.facts import ReadFacts
 from fanfold.engine.groups import Chunk, Group, Lost
+from fanfold.engine.ready import ReadyQueue
 from fanfold.failures import Failure
 
 Causes = Iterable[tuple[int, Failure]]
@@ -56,8 +57,6 @@ class State(Protocol):
     ) -> Failure: ...
 
     def schedule(self, rule: Rule, chunk: Chunk, hint: int) -> None: ...
-
-    def enqueue(self, call: int, chunk: Chunk, bits: int) -> None: ...
 
     def end_roots(self, chunk: Chunk, bits: int) -> None: ...
 
@@ -127,17 +126,27 @@ class CallRule(Joined):
     """Items whose inputs are all done enter the call's ready queue, once."""
 
     def __init__(
-        self, level: int, call: int, inputs: Sequence[int], outputs: Sequence[int], queued: int
+        self,
+        level: int,
+        queue: ReadyQueue,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        queued: int,
     ) -> None:
         super().__init__(level, inputs, outputs)
-        self.call = call
+        self.queue = queue
         self.queued = queued
 
     def update(self, state: State, chunk: Chunk, hint: int) -> None:
-        ready = self.ready(state, chunk, hint) & ~chunk.done[self.queued]
+        if chunk.lost is None and len(self.inputs) == 1:
+            ready = hint  # told of what is done, and there is nothing else to ask
+        else:
+            ready = self.ready(state, chunk, hint)
+        done = chunk.done
+        ready &= ~done[self.queued]
         if ready:
-            chunk.done[self.queued] |= ready
-            state.enqueue(self.call, chunk, ready)
+            done[self.queued] |= ready
+            self.queue.push(chunk, ready & ~chunk.ended)
 
 
 class RecordRule(Joined):

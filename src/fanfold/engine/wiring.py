@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fanfold.engine.facts import check_key, control_key, facts_reader
 from fanfold.engine.program import Program, early_readers
+from fanfold.engine.ready import ReadyQueue
 from fanfold.engine.rules import (
     BroadcastFeed,
     BroadcastRule,
@@ -50,15 +52,15 @@ class Wiring:
             rules.append(rule)
 
 
-def wire(program: Program) -> Wiring:
-    """Make the rules of a program."""
+def wire(program: Program, queues: Mapping[int, ReadyQueue]) -> Wiring:
+    """Make the rules of a program; calls' ready items go to ``queues``."""
     plan = program.plan
     wiring = Wiring(
         watchers=[[[] for _ in range(n)] for n in program.slots],
         broadcasts=[[] for _ in plan.levels],
     )
     for node in plan.nodes:
-        _wire_node(program, wiring, node)
+        _wire_node(program, wiring, node, queues)
     for port, chain in program.settled.items():
         level, row = plan.ports[port].level, program.port[port]
         for parent, slot in chain:
@@ -80,7 +82,9 @@ def wire(program: Program) -> Wiring:
     return wiring
 
 
-def _wire_node(program: Program, wiring: Wiring, node: Node) -> None:
+def _wire_node(
+    program: Program, wiring: Wiring, node: Node, queues: Mapping[int, ReadyQueue]
+) -> None:
     slot = program.port
     where = program.plan.ports
     rule: Rule
@@ -89,7 +93,7 @@ def _wire_node(program: Program, wiring: Wiring, node: Node) -> None:
             inputs = [slot[i.port] for i in node.inputs]
             rule = CallRule(
                 node.level,
-                node.index,
+                queues[node.index],
                 inputs,
                 program.call_outputs[node.index],
                 program.queued[node.index],

@@ -301,6 +301,17 @@ class BackendConformance(ABC):
         assert items == [*range(1, 41), 1, 2, 3]
         assert gathered == [("suppressed", "ValueError: broke at 40"), [0, 1, 2]]
 
+    def test_a_generator_that_yields_something_of_the_wrong_shape(self) -> None:
+        @ff.pipeline(level="document")
+        def pipeline(n: ff.Port[Any]) -> Any:
+            left, right = ff.expand(*ff.stage(s.counting_pairs, outputs=2)(n, break_at=2), "page")
+            return (left, *ff.gather(left, right))
+
+        items, left, right = self.check(pipeline, [4, 2])
+        assert items == [0, 1, 0, 1]
+        assert (left[0][0], left[1]) == ("suppressed", [0, 1])
+        assert (right[0][0], right[1]) == ("suppressed", [0, -1])
+
     def test_a_batch_of_the_wrong_length_and_children_that_are_none(self) -> None:
         @ff.pipeline(level="document")
         def pipeline(n: ff.Port[Any]) -> Any:

@@ -117,6 +117,11 @@ def counting(n: int, *, break_at: int) -> Iterator[int]:
         yield i
 
 
+def counting_pairs(n: int, *, break_at: int) -> Iterator[Any]:
+    for i in range(n):
+        yield i if i == break_at else (i, -i)
+
+
 class Adder:
     def __init__(self, k: int) -> None:
         self._k = k

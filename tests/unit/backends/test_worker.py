@@ -381,14 +381,14 @@ def test_slow_items_are_reported_before_the_batch_ends():
 
 
 def test_time_in_users_code_is_told():
-    def takes_5_s(given: Any) -> Any:
+    def takes_five(x: Any) -> Any:
         rig.time_s += 5
-        return given
+        return x
 
-    rig = Rig(call_plan(takes_5_s))
+    rig = Rig(call_plan(takes_five))
     (finished,) = rig.run([1, 2]).of(BatchFinished)
     assert finished.busy_s == 10.0
-    rig = Rig(call_plan(takes_5_s, batch_size=4))
+    rig = Rig(call_plan(takes_five, batch_size=4))
     (finished,) = rig.run([1, 2]).of(BatchFinished)
     assert finished.busy_s == 5.0
 

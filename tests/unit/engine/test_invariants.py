@@ -54,7 +54,7 @@ def unsealed(machine: Machine) -> None:
 def run_twice(machine: Machine) -> None:
     batch = next(b for b in machine.batches.values() if b.call == 2)
     for chunk, bits in batch.entries:
-        machine.queues[2].push(99, chunk, bits)
+        machine.queues[2].push(chunk, bits)
 
 
 def miscounted_queue(machine: Machine) -> None:

@@ -18,10 +18,11 @@ from fanfold.backends.base import BackendEvent, RecordWriter, WorkerSpec, WriteF
 from fanfold.backends.local.board import Board
 from fanfold.backends.local.channel import DriverChannel
 from fanfold.backends.local.member import Member
-from fanfold.backends.local.messages import CloseWriter, Ended, Fork, Setup, Work, Write
+from fanfold.backends.local.messages import CloseWriter, Ended, Fork, Setup, Write
 from fanfold.backends.local.nursery import Nursery, reason
 from fanfold.backends.local.shipping import ship
 from fanfold.backends.local.store import ArenaValues, BlockRef
+from fanfold.backends.local.wire import pack_work, unpack_events
 from fanfold.backends.stage_plan import stage_plan
 from fanfold.backends.values import Unstorable
 from fanfold.blocks.arena import create
@@ -150,7 +151,7 @@ class LocalBackend:
         """Queue a batch for the worker; it goes out with the next poll."""
         member = self._members[worker]
         member.batches.append(batch.batch)
-        self._send(member, Work(batch, member.take_freed()))
+        self._send(member, pack_work(batch, member.take_freed()))
 
     def write(self, results: Sequence[RootResult]) -> None:
         """Queue roots for the writer."""
@@ -194,7 +195,7 @@ class LocalBackend:
             member = self._members[ref[0]]
             member.free(ref)
             if member.freed >= _FREE_SOON and not member.batches and member.ready:
-                self._send(member, Work(None, member.take_freed()))
+                self._send(member, pack_work(None, member.take_freed()))
         self._values.free(own)
 
     def _send(self, member: Member, message: object) -> None:
@@ -235,8 +236,7 @@ class LocalBackend:
             if not ready and deadline_s is not None and time.monotonic() >= deadline_s:
                 break
         events, self._told = self._told, []
-        now_s = time.monotonic()
-        return [event._replace(time_s=now_s) for event in events]
+        return events
 
     def _serve(self, member: Member, mask: int) -> None:
         channel = member.channel
@@ -252,10 +252,12 @@ class LocalBackend:
         channel = member.channel
         if channel is None:
             return
+        now_s = time.monotonic()
         for report in channel.receive():
-            for event in report:
+            events = unpack_events(report, now_s)
+            for event in events:
                 self._note(member, event)
-                self._told.append(event)
+            self._told += events
         if channel.closed:
             self._hang_up(member)
 
@@ -314,14 +316,14 @@ class LocalBackend:
             # Started again it would die again: a stage that cannot be made ends the run.
             message = f"its process {how} before it was ready; its last output: {self._last_words(member)}"
             failure = Failure(kind="worker_died", message=message, worker=member.name)
-            self._told.append(WorkerFailed(member.number, failure))
+            self._told.append(WorkerFailed(member.number, failure, time.monotonic()))
             return
         assert self._board is not None
         running = self._board.running(member.number)
         if running not in member.batches:
             running = None
         member.batches.clear()
-        self._told.append(WorkerDied(member.number, how, running=running))
+        self._told.append(WorkerDied(member.number, how, time.monotonic(), running))
 
     def _last_words(self, member: Member) -> str:
         return "\n".join(member.log_tail(4096).splitlines()[-_LOG_LINES:]) or "(none)"

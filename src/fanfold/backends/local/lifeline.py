@@ -37,6 +37,15 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
+def keep_to_oneself() -> None:
+    """No program that this process, or a fork of it, executes gets its descriptors."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir("/dev/fd"):
+            if int(name) > 2:
+                with contextlib.suppress(OSError):  # the one by which this was listed is closed
+                    os.set_inheritable(int(name), False)
+
+
 def watch(pid: int) -> int | None:
     """A descriptor that becomes readable when process ``pid`` ends; None where that is not to be had."""
     if not hasattr(os, "pidfd_open"):

@@ -1,7 +1,8 @@
-"""What the local backend's processes tell each other, beside the protocol's events.
+"""What the local backend's processes tell each other, beside the protocol's batches and events.
 
-Owns the messages: driver → zygote, zygote → driver, driver → workers and writer. Named tuples of built-in
-types, so that neither end unpickles anything of a user's by accident.
+Owns the rare messages: driver → zygote, zygote → driver, driver → new processes and writer. Named tuples of
+built-in types, so that neither end unpickles anything of a user's by accident. The frequent ones are in
+:mod:`fanfold.backends.local.wire`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fanfold.backends.local.store import BlockRef
-from fanfold.protocol import RootResult, RunBatch
+from fanfold.protocol import RootResult
 
 # ------------------------------------------------------------------------------------------- to the zygote
 
@@ -64,13 +65,6 @@ class Setup(NamedTuple):
     """Blocks of its arena that an earlier process with this number made, and that are still in use."""
     serials_from: int
     limit_bytes: int
-
-
-class Work(NamedTuple):
-    """To a worker: a batch (or nothing) and the blocks of its arena that are free again."""
-
-    batch: RunBatch | None
-    freed: tuple[BlockRef, ...] = ()
 
 
 class Write(NamedTuple):

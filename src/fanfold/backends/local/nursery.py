@@ -21,6 +21,8 @@ from fanfold.backends.local.zygote import MARK
 from fanfold.errors import SetupError
 
 _CLOSE_S: Final = 5.0
+_GONE_S: Final = 1.0
+"""How long the end of a process may come after the end of its sockets."""
 _CODE: Final = (
     "import sys; fd, driver, *sys.path[:] = sys.argv[1:]; del sys.argv[1:]; "
     "from fanfold.backends.local.zygote import main; main(int(fd), int(driver))"
@@ -122,7 +124,9 @@ class Nursery:
             self._process.wait()
 
     def _gone(self) -> SetupError:
-        how = reason(self._process.wait()) if self._process.poll() is not None else "is gone"
+        how = "does not answer"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            how = reason(self._process.wait(_GONE_S))
         return SetupError(
             "FF405",
             f"the process that starts workers {how}, and all workers with it.",

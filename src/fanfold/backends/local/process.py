@@ -7,15 +7,18 @@ Owns the loop that connects a channel with a :class:`~fanfold.backends.worker.St
 from __future__ import annotations
 
 import atexit
+import faulthandler
 import os
 import pickle
 import signal
 import socket
 import sys
 import time
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from fanfold.backends.base import (
+    BackendEvent,
     RecordsWritten,
     RecordWriter,
     WriterClosed,
@@ -24,11 +27,12 @@ from fanfold.backends.base import (
 )
 from fanfold.backends.local.board import Board
 from fanfold.backends.local.channel import WorkerChannel
-from fanfold.backends.local.messages import CloseWriter, Setup, Work, Write
+from fanfold.backends.local.messages import CloseWriter, Setup, Write
 from fanfold.backends.local.store import ArenaValues
+from fanfold.backends.local.wire import pack_events, unpack_work
 from fanfold.backends.worker import StageRunner
 from fanfold.failures import Failure
-from fanfold.protocol import WorkerFailed, WorkerStarted
+from fanfold.protocol import Event, WorkerFailed, WorkerStarted
 
 THREAD_VARIABLES: Final = (
     "OMP_NUM_THREADS",
@@ -52,9 +56,11 @@ def main(channel_fd: int, threads: int) -> int:
     for variable in THREAD_VARIABLES:
         os.environ[variable] = str(threads)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    faulthandler.enable()  # where native code died is the best of a log's last words
     for stream in (sys.stdout, sys.stderr):
         # The log is a file: without it, what a worker printed last would be lost with the worker.
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    os.set_inheritable(channel_fd, False)  # it came over a socket, which leaves that out
     channel = WorkerChannel(socket.socket(fileno=channel_fd))
     try:
         setup = channel.receive()
@@ -78,33 +84,45 @@ def _values(setup: Setup) -> ArenaValues:
 
 def _serve_stage(setup: Setup, channel: WorkerChannel) -> None:
     values, board, number = _values(setup), Board(setup.board), setup.worker
+
+    pid = os.getpid()
+
+    def emit(events: Sequence[Event | BackendEvent]) -> None:
+        if os.getpid() != pid:  # users' code forked, and its child came back out of it
+            os._exit(0)
+        channel.send(pack_events(events))
+
     try:
-        runner = StageRunner(pickle.loads(setup.payload), values, channel.send, worker=setup.name)
+        runner = StageRunner(pickle.loads(setup.payload), values, emit, worker=setup.name)
         runner.construct()
     except BaseException as error:
-        channel.send([WorkerFailed(number, Failure.from_exception(error, worker=setup.name))])
+        emit([WorkerFailed(number, Failure.from_exception(error, worker=setup.name))])
         return
-    channel.send([WorkerStarted(number, pid=os.getpid())])
+    emit([WorkerStarted(number, pid=pid)])
     while True:
         started = time.perf_counter()
-        work: Work | None = channel.receive()
-        if work is None:
+        packed = channel.receive()
+        if packed is None:
             return
-        if work.freed:
-            values.free(work.freed)
-        if work.batch is not None:
-            board.begin(number, work.batch.batch)
-            runner.run(work.batch, wait_s=time.perf_counter() - started)
+        batch, freed = unpack_work(packed)
+        values.free(freed)
+        if batch is not None:
+            board.begin(number, batch.batch)
+            runner.run(batch, wait_s=time.perf_counter() - started)
             board.clear(number)
 
 
 def _serve_writer(setup: Setup, channel: WorkerChannel) -> None:
     values = _values(setup)
+
+    def emit(events: Sequence[BackendEvent]) -> None:
+        channel.send(pack_events(events))
+
     try:
         writer: RecordWriter = pickle.loads(setup.payload)
         writer.open()
     except BaseException as error:
-        channel.send([write_failed(-1, error)])
+        emit([write_failed(-1, error)])
         return
     while True:
         message: Write | CloseWriter | None = channel.receive()
@@ -114,12 +132,12 @@ def _serve_writer(setup: Setup, channel: WorkerChannel) -> None:
             try:
                 writer.close()
             except BaseException as error:
-                channel.send([write_failed(-1, error)])
+                emit([write_failed(-1, error)])
             else:
-                channel.send([WriterClosed()])
+                emit([WriterClosed()])
             return
         written: list[int] = []
-        report: list[Any] = []
+        report: list[BackendEvent] = []
         for result in message.results:
             try:
                 writer.write(result, output_values(result, values.read))
@@ -127,4 +145,4 @@ def _serve_writer(setup: Setup, channel: WorkerChannel) -> None:
                 report.append(write_failed(result.root, error))
                 break
             written.append(result.root)
-        channel.send([RecordsWritten(tuple(written)), *report] if written else report)
+        emit([RecordsWritten(tuple(written)), *report] if written else report)

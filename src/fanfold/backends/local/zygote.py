@@ -43,6 +43,7 @@ def main(control_fd: int, driver: int) -> NoReturn:
         driver: The driver's pid.
     """
     lifeline.adopt_orphans()
+    lifeline.keep_to_oneself()
     control = socket.socket(fileno=control_fd)
     for name in PRELOADED:
         importlib.import_module(name)
@@ -131,9 +132,11 @@ class _Zygote:
 
             traceback.print_exc()
         finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
+            try:
+                sys.stdout.flush()
+                sys.stderr.flush()
+            finally:  # whatever users' code has made of these: this process must not become a zygote
+                os._exit(code)
 
     def _tell(self, message: Forked | Ended) -> None:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Callable
 
@@ -12,12 +11,10 @@ LOCK = threading.Lock()
 class Wrapped:
     """Takes a function's place, as a stage does."""
 
-    def __init__(self, function: Callable[..., object]) -> None:
-        functools.update_wrapper(self, function)
-        self._function = function
+    __wrapped__: Callable[..., object]
 
-    def __call__(self, *args: object) -> object:
-        return self._function(*args)
+    def __init__(self, function: Callable[..., object]) -> None:
+        self.__dict__.update(__wrapped__=function)
 
 
 @Wrapped

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from fanfold.backends.base import RecordsWritten, WriteFailed, WriterClosed
 from fanfold.backends.local.backend import ARENA_DIR_VARIABLE, LocalBackend
 from fanfold.backends.local.process import THREAD_VARIABLES
+from fanfold.columns import constant_blob
 from fanfold.errors import DefinitionError, SetupError, SourceError
 from fanfold.protocol import (
     BatchFinished,
@@ -128,6 +131,34 @@ def test_replicas_are_processes_of_their_own():
         assert len(pids) == 3 and os.getpid() not in pids
         started = [e for e in run.heard if isinstance(e, WorkerStarted)]
         assert {e.pid for e in started} == pids
+
+
+def test_constructors_run_in_parallel(tmp_path):
+    class Meets:
+        """Returns when it is not alone: one after the other, none would ever be made."""
+
+        def __init__(self) -> None:
+            (tmp_path / str(os.getpid())).touch()
+            while len(os.listdir(tmp_path)) < 3:
+                time.sleep(0.001)
+
+        def __call__(self, x: Any) -> Any:
+            return x
+
+    with Session(LocalBackend(), call_plan(Meets, args=()), replicas=3) as run:
+        assert run.run([1], worker=2).values == {0: 1}
+
+
+def test_the_driver_never_waits_for_a_worker_to_read():
+    with session(s.Counter, args=()) as run:
+        ((_, pid),) = run.run([None]).values.values()
+        os.kill(pid, signal.SIGSTOP)
+        blob = constant_blob("x" * 1_000_000)
+        batches = [run.send(("const", blob, 2), 2) for _ in range(8)]  # 8 MB, and nobody reads
+        assert run.backend.poll(0) == []
+        os.kill(pid, signal.SIGCONT)
+        for batch in batches:
+            assert len(run.finish(batch).values) == 2
 
 
 def test_a_worker_has_the_drivers_path_folder_and_environment_and_its_own_session(
@@ -249,6 +280,26 @@ def test_closing_twice_and_without_a_start_is_harmless():
     run = session(s.identity)
     run.backend.close()
     run.backend.close()
+
+
+@pytest.mark.parametrize("how", ["return", "raise", "exit"])
+def test_a_fork_of_a_worker_that_comes_back_out_of_its_stage_is_no_second_worker(how):
+    with session(s.forks) as run:
+        assert run.run([how, how]).values == {0: "parent", 1: "parent"}
+        assert run.run([how]).values == {0: "parent"}
+
+
+def test_programs_that_a_worker_executes_do_not_get_its_descriptors():
+    with session(s.inheritable) as run:
+        assert run.run([None]).values == {0: []}
+
+
+def test_a_worker_without_an_output_ends_all_the_same():
+    with session(s.spoils_output) as run:
+        (started,) = [e for e in run.heard if isinstance(e, WorkerStarted)]
+        assert run.run([1]).values == {0: 1}
+    with pytest.raises(ProcessLookupError):
+        os.kill(started.pid, 0)
 
 
 # ------------------------------------------------------------------------------ the writer

@@ -1,0 +1,106 @@
+"""The frequent messages as plain tuples, because these pickle ten times as fast as named ones.
+
+Owns that translation: batches on their way to workers, events on their way back. Every field travels; events
+get the time at which they arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+from fanfold.backends.base import BackendEvent, RecordsWritten, WriteFailed, WriterClosed
+from fanfold.backends.local.store import BlockRef
+from fanfold.protocol import (
+    BatchFinished,
+    BatchRaised,
+    ChildrenReleased,
+    ControlRows,
+    Event,
+    ExpansionSealed,
+    Rows,
+    RunBatch,
+    StreamRows,
+    TasksFinished,
+    WorkerFailed,
+    WorkerStarted,
+)
+
+Packed: TypeAlias = tuple[Any, ...]
+
+_KINDS: Final[tuple[type[Any], ...]] = (
+    ChildrenReleased,
+    ExpansionSealed,
+    TasksFinished,
+    BatchFinished,
+    BatchRaised,
+    WorkerStarted,
+    WorkerFailed,
+    RecordsWritten,
+    WriteFailed,
+    WriterClosed,
+)
+_CODES: Final = {kind: code for code, kind in enumerate(_KINDS)}
+_PLACES: Final = tuple(
+    (
+        kind,
+        kind._fields.index("time_s"),
+        kind._fields.index("streams") if "streams" in kind._fields else None,
+    )
+    for kind in _KINDS
+)
+"""By code: the kind, where its time is, where its streams are."""
+
+
+def pack_events(events: Sequence[Event | BackendEvent]) -> list[Packed]:
+    """Events as plain tuples."""
+    packed: list[Packed] = []
+    for event in events:
+        code = _CODES[type(event)]
+        streams_at = _PLACES[code][2]
+        if streams_at is None:
+            packed.append((code, *event))
+        else:
+            fields: list[Any] = [code, *event]
+            fields[streams_at + 1] = [
+                (
+                    stream.port,
+                    None if stream.rows is None else tuple(stream.rows),
+                    [tuple(control) for control in stream.controls],
+                    stream.missing,
+                )
+                for stream in fields[streams_at + 1]
+            ]
+            packed.append(tuple(fields))
+    return packed
+
+
+def unpack_events(packed: Sequence[Packed], time_s: float) -> list[Event | BackendEvent]:
+    """What :func:`pack_events` was given, with the time at which it arrived."""
+    events: list[Event | BackendEvent] = []
+    for code, *fields in packed:
+        kind, time_at, streams_at = _PLACES[code]
+        fields[time_at] = time_s
+        if streams_at is not None:
+            fields[streams_at] = tuple(
+                StreamRows(
+                    port,
+                    None if rows is None else Rows._make(rows),
+                    tuple(map(ControlRows._make, controls)),
+                    missing,
+                )
+                for port, rows, controls, missing in fields[streams_at]
+            )
+        events.append(kind._make(fields))
+    return events
+
+
+def pack_work(batch: RunBatch | None, freed: tuple[BlockRef, ...]) -> Packed:
+    """To a worker: a batch (or nothing) and the blocks of its arena that are free again."""
+    return None if batch is None else tuple(batch), freed
+
+
+def unpack_work(packed: Packed) -> tuple[RunBatch | None, tuple[BlockRef, ...]]:
+    """What :func:`pack_work` was given."""
+    batch, freed = packed
+    return None if batch is None else RunBatch._make(batch), freed

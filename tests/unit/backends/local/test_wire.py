@@ -1,0 +1,76 @@
+"""Every field of every message survives the journey; only the time is that of the arrival."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from fanfold.backends.base import BackendEvent, RecordsWritten, WriteFailed, WriterClosed
+from fanfold.backends.local import wire
+from fanfold.failures import Failure
+from fanfold.protocol import (
+    BatchFinished,
+    BatchRaised,
+    ChildrenReleased,
+    ControlRows,
+    Event,
+    ExpansionSealed,
+    Rows,
+    RunBatch,
+    StreamRows,
+    TasksFinished,
+    WorkerFailed,
+    WorkerStarted,
+)
+
+REF = (1, 64, 900, 1 << 41)
+FAILURE = Failure(kind="raised", message="m", worker="w")
+STREAMS = (
+    StreamRows(3, Rows(REF, 2, 900), (ControlRows(1, (1, 2), ((0, "x"),)),), ((4, 1, "none"),)),
+    StreamRows(4),
+)
+EVENTS: list[Event | BackendEvent] = [
+    ChildrenReleased(1, 2, ((0, 3), (2, 1)), STREAMS, 4, 5, 6.0),
+    ExpansionSealed(1, 2, (0, 2), 4, 5, 6.0),
+    TasksFinished(1, 2, 3, STREAMS, ((2, FAILURE),), 4, 5, 6.0),
+    BatchFinished(1, 2.0, 3, 4.0, 5.0),
+    BatchRaised(1, FAILURE, 2.0, 3, 4.0),
+    WorkerStarted(1, 2.0, 3),
+    WorkerFailed(1, FAILURE, 2.0),
+    RecordsWritten((1, 2), 3.0),
+    WriteFailed(1, "m", "t", 2.0),
+    WriterClosed(1.0),
+]
+
+
+def without_names(thing: Any) -> bool:
+    """Whether there is no named tuple in what is sent, for these are slow."""
+    if isinstance(thing, (tuple, list)):
+        return type(thing) in (tuple, list) and all(map(without_names, thing))
+    return True
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_events_survive_the_journey(event):
+    packed = wire.pack_events([event, event])
+    assert without_names(packed)
+    arrived = wire.unpack_events(pickle.loads(pickle.dumps(packed)), 77.0)
+    assert arrived == [event._replace(time_s=77.0)] * 2
+    assert type(arrived[0]) is type(event)
+    for stream in getattr(arrived[0], "streams", ()):
+        assert type(stream) is StreamRows and type(stream.rows) in (Rows, type(None))
+        assert all(type(control) is ControlRows for control in stream.controls)
+
+
+def test_every_event_that_a_process_tells_has_a_code():
+    assert {type(event) for event in EVENTS} == set(wire._KINDS)
+
+
+@pytest.mark.parametrize("batch", [None, RunBatch(1, 2, 3, (("rows", REF, 0, 3),), 4, 5, (6,))])
+def test_work_survives_the_journey(batch):
+    packed = wire.pack_work(batch, (REF,))
+    assert without_names(packed)
+    arrived, freed = wire.unpack_work(pickle.loads(pickle.dumps(packed)))
+    assert (arrived, freed) == (batch, (REF,)) and type(arrived) is type(batch)

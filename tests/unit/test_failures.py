@@ -1,0 +1,77 @@
+"""Failures as records: bounded, plain, and made of whatever exceptions users think of."""
+
+from __future__ import annotations
+
+import enum
+import pickle
+from typing import Any
+
+from fanfold.failures import MESSAGE_LIMIT_CHARS, TRACEBACK_LIMIT_CHARS, Failure, ItemFailure
+
+
+class Code(enum.StrEnum):
+    ENCRYPTED = "pdf.encrypted"
+
+
+class Odd(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def raised(error: BaseException) -> Failure:
+    try:
+        raise error
+    except BaseException as caught:
+        return Failure.from_exception(caught, worker="Ocr[1]")
+
+
+def test_an_exception_is_told_with_type_message_and_place():
+    failure = raised(ValueError("bad"))
+    assert (failure.kind, failure.message, failure.exception) == (
+        "raised",
+        "ValueError: bad",
+        "ValueError",
+    )
+    assert "in raised" in failure.traceback and failure.worker == "Ocr[1]"
+    assert raised(KeyboardInterrupt()).message == "KeyboardInterrupt"
+
+
+def test_an_item_failure_is_declared_with_its_code():
+    failure = raised(ItemFailure("is encrypted", code=Code.ENCRYPTED))
+    assert (failure.kind, failure.message, failure.code) == (
+        "declared",
+        "is encrypted",
+        "pdf.encrypted",
+    )
+    assert raised(ItemFailure(ValueError("inner"))).message == "inner"
+    assert raised(ItemFailure(ValueError())).message == "ValueError"
+
+
+def test_a_record_is_made_of_plain_text_only():
+    values: list[Any] = list(raised(ItemFailure("x", code=Code.ENCRYPTED)).as_dict().values())
+    assert {type(value) for value in values} == {str, tuple, int}
+
+
+def test_an_exception_without_a_text_is_told_all_the_same():
+    assert raised(Odd()).message == "Odd: (a Odd whose text raises RuntimeError)"
+    assert "RuntimeError" in raised(ItemFailure(Odd())).message
+
+
+def test_a_record_is_bounded():
+    failure = raised(ValueError("x" * 1_000_000))
+    assert len(failure.message) < MESSAGE_LIMIT_CHARS + 100
+    assert len(failure.traceback) < TRACEBACK_LIMIT_CHARS + 100
+
+
+def test_records_and_item_failures_pickle():
+    for thing in (raised(ValueError("bad")), ItemFailure("why", code="c")):
+        again = pickle.loads(pickle.dumps(thing))
+        assert str(again) == str(thing)
+    assert pickle.loads(pickle.dumps(ItemFailure("why", code="c"))).code == "c"
+
+
+def test_where_says_key_and_ordinals():
+    failure = Failure(
+        kind="raised", message="m", key="a.pdf", levels=("document", "page"), ordinals=(7, 3)
+    )
+    assert failure.where() == "document a.pdf, page 3"
