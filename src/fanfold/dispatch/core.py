@@ -11,8 +11,9 @@ Policy
   when no replica is idle and it would be full (or nothing more can come).
 * A stage that takes one item at a time gets several in one message when they are short (about
   :data:`MESSAGE_S` of work), each of which still runs, fails and is reported by itself.
-* A call pauses while one that consumes its output has a long queue (:meth:`Core._backlog`). What is queued can always run, so
-  the pause always ends; it keeps intermediate values few where a fast stage feeds a slow one.
+* A call pauses while one that consumes its output has a long queue (:meth:`Core._backlog`). What is queued
+  can always run, so the pause always ends; it keeps intermediate values few where a fast stage feeds a slow
+  one.
 * Items that must run alone (after an exception or a death) get a worker with nothing else at it.
 """
 
