@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import fanfold as ff
+from fanfold.data.sinks import Sink
 from tests.conformance import running_stages as stages
 
 DOCUMENTS: list[dict[str, Any]] = [{"name": f"d{n}", "pages": n % 6} for n in range(20)]
@@ -199,6 +200,45 @@ def test_a_stage_that_cannot_start_stops_the_run_in_words(backend, tmp_path):
     assert "running_stages.py" in str(told.value)
     if backend == "local":
         assert "looking for weights" in str(told.value)
+
+
+class Broken(Sink):
+    """Counts roots in a file, and has no room for more than some."""
+
+    def __init__(self, folder: Path, room: int) -> None:
+        self._folder, self._room, self._count = folder, room, 0
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    target = "nowhere"
+
+    def open(self) -> None:
+        self._folder.mkdir(exist_ok=True)
+
+    def prepare(self, records):
+        return self._commit
+
+    def _commit(self) -> None:
+        if self._count == self._room:
+            raise OSError("No space left on device")
+        self._count += 1
+        with (self._folder / "roots").open("a") as file:
+            file.write("x")
+
+    def forget(self, key: str) -> None: ...
+
+    def close(self) -> None:
+        (self._folder / "closed").touch()
+
+
+def test_a_disk_that_is_full_ends_the_run_and_what_was_committed_counts(backend, tmp_path):
+    with pytest.raises(ff.SinkError, match=r"FF331 .*No space left") as told:
+        stages.images.run(range(400), Broken(tmp_path / "out", 50), backend=backend, progress=False)
+    assert (tmp_path / "out" / "roots").read_text() == 50 * "x"
+    assert (tmp_path / "out" / "closed").exists()
+    assert told.value.report.roots["done"] == 50
 
 
 def test_a_value_that_the_sink_cannot_write_ends_the_run(backend, tmp_path):

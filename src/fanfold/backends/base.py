@@ -54,7 +54,10 @@ class RecordsWritten(NamedTuple):
 
 
 class WriteFailed(NamedTuple):
-    """The writer could not commit a root; the run cannot go on."""
+    """The writer could not commit a root; the run cannot go on.
+
+    The writer commits nothing after it, whatever it was given; it can still be closed, unless ``root`` is -1.
+    """
 
     root: int
     """-1: it failed in opening or closing the sinks."""

@@ -76,6 +76,7 @@ class InlineBackend:
         self._starting: deque[int] = deque()
         self._plan: Plan | None = None
         self._writer: RecordWriter | None = None
+        self._writer_broken = False
 
     def start(self, plan: Plan, workers: Sequence[WorkerSpec], writer: RecordWriter | None) -> None:
         """Note what to construct at the next poll; open the writer."""
@@ -97,6 +98,8 @@ class InlineBackend:
     def write(self, results: Sequence[RootResult]) -> None:
         """Write at once."""
         assert self._writer is not None, "write() without a writer"
+        if self._writer_broken:
+            return
         written: list[int] = []
         failed: list[BackendEvent] = []
         for result in results:
@@ -104,6 +107,7 @@ class InlineBackend:
                 self._writer.write(result, output_values(result, self._values.read))
             except Exception as error:
                 failed.append(write_failed(result.root, error))
+                self._writer_broken = True
                 break
             written.append(result.root)
         if written:

@@ -89,10 +89,8 @@ class Delivery(ABC):
     def written(self, roots: Sequence[int]) -> Sequence[int]:
         """The backend's writer committed these. Returns those that are committed by now."""
 
-    def stop(self) -> int:
-        """No root will end any more: let go of what waits for its turn. Returns how many roots are being
-        written."""
-        return 0
+    def stop(self) -> None:  # noqa: B027  most have nothing to let go of
+        """No root will end any more: let go of what waits for its turn."""
 
     def _count(self, results: Sequence[RootResult]) -> None:
         statuses = self.statuses
@@ -135,10 +133,9 @@ class Written(Delivery):
             self.statuses[status] = self.statuses.get(status, 0) + 1
         return roots
 
-    def stop(self) -> int:
+    def stop(self) -> None:
         """Write also what waited for a root before it."""
         self._send(self._order.rest())
-        return len(self._open)
 
     def _send(self, results: list[RootResult]) -> None:
         if results:

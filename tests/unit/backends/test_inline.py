@@ -135,8 +135,13 @@ def test_records_are_written_with_one_value_or_a_list_for_each_output():
 def test_what_the_writer_cannot_do_is_told():
     with Session(InlineBackend(), call_plan(lambda x: x), writer=Writer("b")) as run:
         run.backend.write([result(0, "a"), result(1, "b"), result(2, "c")])
-        assert run.wait(RecordsWritten)[0].roots == (0,)
+        (first,) = run.wait(RecordsWritten)
+        assert first.roots == (0,)
         assert run.wait(WriteFailed)[0].root == 1
+        run.backend.write([result(2, "c")])
+        run.backend.close_writer()
+        run.wait(WriterClosed)
+        assert [e for e in run.heard if isinstance(e, RecordsWritten)] == [first]
     with Session(InlineBackend(), call_plan(lambda x: x), writer=Writer("close")) as run:
         run.backend.close_writer()
         assert run.wait(WriteFailed)[0].root == -1

@@ -124,6 +124,7 @@ def _serve_writer(setup: Setup, channel: WorkerChannel) -> None:
     except BaseException as error:
         emit([write_failed(-1, error)])
         return
+    broken = False
     while True:
         message: Write | CloseWriter | None = channel.receive()
         if message is None:
@@ -136,6 +137,8 @@ def _serve_writer(setup: Setup, channel: WorkerChannel) -> None:
             else:
                 emit([WriterClosed()])
             return
+        if broken:
+            continue  # the driver stops the run; what is written now would not be counted
         written: list[int] = []
         report: list[BackendEvent] = []
         for result in message.results:
@@ -143,6 +146,7 @@ def _serve_writer(setup: Setup, channel: WorkerChannel) -> None:
                 writer.write(result, output_values(result, values.read))
             except BaseException as error:
                 report.append(write_failed(result.root, error))
+                broken = True
                 break
             written.append(result.root)
         emit([RecordsWritten(tuple(written)), *report] if written else report)
