@@ -241,10 +241,24 @@ def test_a_disk_that_is_full_ends_the_run_and_what_was_committed_counts(backend,
     assert told.value.report.roots["done"] == 50
 
 
-def test_a_value_that_the_sink_cannot_write_ends_the_run(backend, tmp_path):
-    with pytest.raises(ff.SinkError, match=r"FF326 the record of '0' .*bytes"):
-        stages.images.run(range(3), ff.write_jsonl(tmp_path), backend=backend, progress=False)
-    assert (tmp_path / "records.jsonl").read_text() == ""
+def test_a_value_that_the_sink_cannot_write_fails_its_root_alone(backend, tmp_path):
+    file = tmp_path / "records.jsonl"
+    file.write_text('{"key": "1", "value": "from an earlier run"}\n')
+    report = stages.bytes_at_one.run(
+        range(3), ff.write_jsonl(tmp_path), backend=backend, progress=False
+    )
+    assert [record["key"] for record in lines(file)] == ["0", "2"]
+    assert report.exit_code == 1
+    assert (report.roots["done"], report.roots["failed"]) == (2, 1)
+    (failure,) = lines(Path(str(report.run_dir)) / "failures.jsonl")
+    assert (failure["kind"], failure["code"]) == ("contract", "FF326")
+    assert (failure["key"], failure["levels"], failure["ordinals"]) == ("1", ["item"], [1])
+    assert failure["call"] == f"write_jsonl({str(file)!r})"
+    assert "the record of '1' cannot be written" in failure["message"]
+    assert report.failures[0].example["message"] == failure["message"]
+
+
+def test_bytes_are_written_as_files(backend, tmp_path):
     stages.images.run(range(3), ff.write_files(tmp_path / "b"), backend=backend, progress=False)
     assert (tmp_path / "b" / "2.txt").read_bytes() == b"\xff\xff"
 

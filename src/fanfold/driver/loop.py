@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from fanfold.backends.base import (
     Backend,
     BackendEvent,
+    RecordRefused,
     RecordsWritten,
     WorkerSpec,
     WriteFailed,
@@ -154,7 +155,7 @@ class Loop:
         for event in events:
             self._moved = True
             match event:
-                case RecordsWritten() | WriteFailed():
+                case RecordsWritten() | RecordRefused() | WriteFailed():
                     self._committed += self._hear_writer(event)
                 case WriterClosed():
                     raise InternalError("FF911", "the sinks were closed before the run's end.")
@@ -197,7 +198,7 @@ class Loop:
         while True:
             for event in self._hear(WAIT_S):
                 match event:
-                    case RecordsWritten() | WriteFailed():
+                    case RecordsWritten() | RecordRefused() | WriteFailed():
                         with contextlib.suppress(
                             SinkError
                         ):  # told below, once the sinks are closed
@@ -257,7 +258,7 @@ class Loop:
             self._writer_lost = True
             raise
 
-    def _hear_writer(self, event: RecordsWritten | WriteFailed) -> Sequence[int]:
+    def _hear_writer(self, event: RecordsWritten | RecordRefused | WriteFailed) -> Sequence[int]:
         """The roots that are committed by now.
 
         Raises:
@@ -266,6 +267,9 @@ class Loop:
         match event:
             case RecordsWritten():
                 return self._delivery.written(event.roots)
+            case RecordRefused():
+                self._on_failures([self._delivery.refused(event.root, event.failure)])
+                return (event.root,)
             case WriteFailed():
                 self._writer_lost = event.root < 0
                 self._write_error = self._cannot_write(event)

@@ -94,7 +94,7 @@ def run(
     folder = make_run_dir(run_dir, writer, run_name)
     where, name = make_backend(backend, None if folder is None else folder / "logs")
     job = _Job(plan, taken, where, name, writer, run_name, folder)
-    delivery = Counted() if writer is None else Written(where, order)
+    delivery = Counted() if writer is None else Written(where, order, plan.levels[0].name)
     return job.run(delivery, progress=progress, duplicates=duplicates)
 
 
