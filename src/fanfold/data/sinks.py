@@ -18,6 +18,7 @@ key did not say.
 from __future__ import annotations
 
 import contextlib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ from fanfold.protocol import RootResult
 
 Commit: TypeAlias = Callable[[], None]
 
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+"""One slash is enough, since pathlib makes one of two; a folder of such a name can be given as ``./s3:/x``."""
 _WITH_RECORDS: Final = frozenset({Status.DONE.value, Status.PARTIAL.value})
 
 
@@ -240,7 +243,7 @@ def local_folder(path: str, what: str) -> None:
     Raises:
         UsageError: ``path`` is a URL.
     """
-    if "://" in path:
+    if _URL.match(path):
         raise UsageError(
             "FF323",
             f"{what} writes to local folders, not to {path!r}.",

@@ -160,6 +160,9 @@ def test_the_output_folder_is_where_all_sinks_are(tmp_path):
 def test_urls_and_folders_that_cannot_be_made_are_refused(tmp_path):
     with pytest.raises(UsageError, match=r"FF323 .*'s3://b/x'"):
         local_folder("s3://b/x", "write_jsonl()")
+    with pytest.raises(UsageError, match="FF323"):  # what pathlib makes of it
+        local_folder(str(Path("s3://b/x")), "write_jsonl()")
+    local_folder("./s3:/b/x", "write_jsonl()")
     (tmp_path / "file").write_text("")
     with pytest.raises(SinkError, match="FF324"):
         make_folder(tmp_path / "file" / "sub")
