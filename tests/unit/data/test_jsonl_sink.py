@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import errno
+import fcntl
 import json
 import os
 import pickle
@@ -168,6 +169,36 @@ def test_two_runs_do_not_write_one_file(tmp_path):
         with pytest.raises(SinkError, match="FF327 another run is writing"):
             write_jsonl(tmp_path / "r.jsonl").open()
     assert records(tmp_path / "r.jsonl") == [{"key": "a", "value": 1}]
+
+
+def test_a_run_that_starts_as_another_ends_takes_no_file_that_was_set_aside(tmp_path, monkeypatch):
+    """The other one let go of the lock on the earlier file, which has another name by then."""
+    file = tmp_path / "r.jsonl"
+    with opened(file) as sink:
+        put(sink, "a", 1)
+    flock, running = fcntl.flock, write_jsonl(file)
+
+    def late(handle, how):
+        monkeypatch.setattr(fcntl, "flock", flock)
+        running.open()
+        put(running, "b", 2)
+        flock(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with pytest.raises(SinkError, match="FF327 another run is writing"):
+        write_jsonl(file).open()
+    put(running, "c", 3)
+    running.close()
+    assert sorted(r["key"] for r in records(file)) == ["a", "b", "c"]
+
+
+def test_what_is_no_file_is_refused_before_the_run(tmp_path):
+    os.mkfifo(tmp_path / "fifo.jsonl")
+    with pytest.raises(SinkError, match=r"FF325 .*fifo\.jsonl is no ordinary file"):
+        write_jsonl(tmp_path / "fifo.jsonl").check()
+    (tmp_path / ".r.jsonl.previous").mkdir()
+    with pytest.raises(SinkError, match=r"FF325 .*\.r\.jsonl\.previous is no ordinary file"):
+        write_jsonl(tmp_path / "r.jsonl").check()
 
 
 def test_bytes_are_refused_with_a_remedy(tmp_path):
