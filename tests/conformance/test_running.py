@@ -201,6 +201,18 @@ def test_a_stage_that_cannot_start_stops_the_run_in_words(backend, tmp_path):
         assert "looking for weights" in str(told.value)
 
 
+def test_an_error_of_our_own_stops_the_start_with_its_own_words_alone(backend, tmp_path):
+    with pytest.raises(ff.SetupError) as told:
+        stages.lacks_gpu.run(range(5), ff.write_jsonl(tmp_path), backend=backend, progress=False)
+    error = told.value
+    assert (error.code, error.message, error.hint) == (
+        "FF452", "there is no GPU.", "Leave out cuda=true.",
+    )  # fmt: skip
+    assert error.exit_code == 3
+    (note,) = error.__notes__  # for those who want to know where
+    assert "running_stages.py" in note
+
+
 def test_a_value_that_the_sink_cannot_write_ends_the_run(backend, tmp_path):
     with pytest.raises(ff.SinkError, match=r"FF326 the record of '0' .*bytes"):
         stages.images.run(range(3), ff.write_jsonl(tmp_path), backend=backend, progress=False)
