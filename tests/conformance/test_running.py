@@ -258,6 +258,18 @@ def test_a_value_that_the_sink_cannot_write_fails_its_root_alone(backend, tmp_pa
     assert report.failures[0].example["message"] == failure["message"]
 
 
+def test_an_error_of_our_own_stops_the_start_with_its_own_words_alone(backend, tmp_path):
+    with pytest.raises(ff.SetupError) as told:
+        stages.lacks_gpu.run(range(5), ff.write_jsonl(tmp_path), backend=backend, progress=False)
+    error = told.value
+    assert (error.code, error.message, error.hint) == (
+        "FF452", "there is no GPU.", "Leave out cuda=true.",
+    )  # fmt: skip
+    assert error.exit_code == 3
+    (note,) = error.__notes__  # for those who want to know where
+    assert "running_stages.py" in note
+
+
 def test_bytes_are_written_as_files(backend, tmp_path):
     stages.images.run(range(3), ff.write_files(tmp_path / "b"), backend=backend, progress=False)
     assert (tmp_path / "b" / "2.txt").read_bytes() == b"\xff\xff"

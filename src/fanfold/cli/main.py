@@ -11,6 +11,7 @@ alternatives take 60 and more.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import sys
 import traceback
@@ -161,4 +162,5 @@ def _print_error(error: FanfoldError, *, debug: bool) -> None:
     if error.hint:
         print(f"  {error.hint}", file=sys.stderr)
     if error.report is not None:
-        print(error.report.summary(), file=sys.stderr)
+        # Why it stopped has just been said.
+        print(dataclasses.replace(error.report, stopped=None).summary(), file=sys.stderr)

@@ -43,6 +43,18 @@ def test_a_run_writes_records_and_tells_where(place, capsys):
     assert shown.err == ""
 
 
+@pytest.mark.parametrize("backend", ["inline", "local"])
+def test_a_stage_that_lacks_something_is_told_once_and_without_a_traceback(capsys, backend):
+    command = ["run", f"{FLOW}:on_gpu", "rows.jsonl", "--out", "out", "--backend", backend]
+    assert main(command) == 3
+    said = capsys.readouterr().err
+    assert said.startswith("fanfold: FF452 there is no GPU.\n  Leave out cuda=true.\n")
+    assert said.count("there is no GPU") == 1
+    assert "Traceback" not in said and "FF423" not in said
+    assert main([*command, "--debug"]) == 3
+    assert "flow.py" in capsys.readouterr().err
+
+
 def test_limit_run_dir_and_quiet(place, capsys):
     assert run("--limit", "1", "--run-dir", "state", "--quiet", "--order", "completed") == 0
     assert records(place) == [{"key": "a", "n": 2}]

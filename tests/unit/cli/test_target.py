@@ -99,7 +99,7 @@ def test_each_output_gets_a_file():
 
 @pytest.mark.parametrize("name", [f"{FLOW}:rows", f"{FLOW}:sizes", f"{FLOW}:pair", *READY_MADE])
 def test_output_does_not_go_to_a_url(name):
-    with pytest.raises(UsageError, match="FF323 .*s3://bucket/out"):
+    with pytest.raises(UsageError, match=r"FF323 .*s3://bucket/out"):
         load(name).sinks("s3://bucket/out")
 
 
