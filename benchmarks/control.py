@@ -29,6 +29,7 @@ from fanfold.protocol import (
     RootsAdmitted,
     RootsCommitted,
     Rows,
+    RunBatch,
     SourceExhausted,
     StreamRows,
     TasksFinished,
@@ -88,7 +89,8 @@ def routed(counts: ff.Port[int]) -> ff.Port[int]:
 
 def run(report: Report, options: Sequence[str]) -> None:
     """Measure the cases asked for."""
-    given = dict(option.lstrip("-").partition("=")[::2] for option in options)
+    parts = (option.lstrip("-").partition("=") for option in options)
+    given = {name: value for name, _, value in parts}
     children = int(given.get("children", 1_000_000))
     repeat = int(given.get("repeat", 1))
     for case in [given["case"]] if "case" in given else list(TARGETS):
@@ -216,7 +218,7 @@ def driver_bytes_per_child(children: int, fan: int) -> float:
         tracemalloc.stop()
 
 
-def _take_all(played: _Played, call: int) -> Iterator[tuple[int, object]]:
+def _take_all(played: _Played, call: int) -> Iterator[tuple[int, RunBatch]]:
     """All ready batches of a call, past dispatch, which would pause it long before."""
     while taken := played.core.machine.take(call, BATCH):
         yield taken

@@ -40,7 +40,8 @@ class Trivial:
 
 def run(report: Report, options: Sequence[str]) -> None:
     """Measure all cases."""
-    given = dict(option.lstrip("-").partition("=")[::2] for option in options)
+    parts = (option.lstrip("-").partition("=") for option in options)
+    given = {name: value for name, _, value in parts}
     repeat = int(given.get("repeat", 3))
     best = min(_import_s() for _ in range(repeat))
     report.add("import", "import_s", best, "s", target=0.15, better="lower")

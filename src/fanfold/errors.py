@@ -108,7 +108,7 @@ class PipelineError(DefinitionError):
 
     def __init__(self, pipeline: str, problems: Sequence[Problem]) -> None:
         self.pipeline = pipeline
-        self.problems = tuple(problems)
+        self.problems: tuple[Problem, ...] = tuple(problems)
         if len(self.problems) == 1:
             problem = self.problems[0]
             place = f"pipeline {pipeline!r}, {problem.where.short()}:"

@@ -31,7 +31,7 @@ class Rows(NamedTuple):
     """A stored block of one stream: ``count`` rows behind ``ref``; ``size_bytes`` as measured."""
 
     ref: Ref
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody calls
     size_bytes: int = 0
 
 
@@ -69,7 +69,7 @@ class RunBatch(NamedTuple):
 
     batch: int
     call: int
-    count: int
+    count: int  # type: ignore[assignment]  # as above
     columns: tuple[Column, ...]
     attempt: int = 1
     generation: int = 0
@@ -137,7 +137,7 @@ class TasksFinished(NamedTuple):
 
     batch: int
     first: int
-    count: int
+    count: int  # type: ignore[assignment]  # as above
     streams: tuple[StreamRows, ...]
     failures: tuple[tuple[int, Failure], ...] = ()
     attempt: int = 1

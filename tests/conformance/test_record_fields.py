@@ -1,5 +1,7 @@
 """Fields read out of records: an inlined pipeline that returns a record is used like any value."""
 
+from typing import Any
+
 import fanfold as ff
 from tests.pipelines import pages
 
@@ -38,6 +40,7 @@ def test_a_field_inside_of_a_records_field_is_checked_by_its_producer():
 
 
 def test_called_with_plain_values_it_means_the_same():
-    increased, odd, page = numbers([1, 2])
+    value: Any = numbers([1, 2])
+    increased, odd, page = value
     assert increased == [2, 6] and odd[0] == 1 and page == [1, 2]
     assert isinstance(odd[1], ff.Failure)

@@ -27,8 +27,8 @@ def mypy(path: Path) -> set[int]:
 
 
 def pyright(path: Path) -> set[int]:
-    """The lines in which pyright finds an error."""
-    command = [sys.executable, "-m", "pyright", "--outputjson", str(path)]
+    """The lines in which the engine of pyright finds an error; the wheel is the one of `./dev check`."""
+    command = [sys.executable, "-m", "basedpyright", "--outputjson", str(path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     found = json.loads(done.stdout)["generalDiagnostics"]

@@ -131,7 +131,7 @@ def to_text(file: ff.Port[str], n: ff.Port[int], *, weights: str = "w") -> ff.Po
     assert_type(either(text), ff.Port[int])
     assert_type(either(text, n), ff.Port[int])
     assert_type(lengths(text), ff.Port[int])
-    assert_type(some_fail(text), ff.Port[int | ff.ItemFailure])
+    assert_type(some_fail(text), ff.Port[int])
     assert_type(builtin(text), ff.Port[int])
 
     gathered = ff.gather(text)

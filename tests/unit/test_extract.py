@@ -38,7 +38,7 @@ def control_of(
     rest: bool = False,
     path: Path = (),
 ) -> ControlRows:
-    plan = SimpleNamespace(controls={5: Control(5, 9, kind, labels, rest)}, checks={})
+    plan: Any = SimpleNamespace(controls={5: Control(5, 9, kind, labels, rest)}, checks={})
     (rows,), missing = facts(plan, Stream(1, 0, controls=((5, path),)), values)
     assert missing == () and rows.control == 5
     return rows
@@ -127,7 +127,7 @@ def test_a_row_whose_path_leads_nowhere_has_no_label():
 
 
 def missing_of(values: list[Any], name: str = "kind", path: Path = ()) -> Any:
-    plan = SimpleNamespace(controls={}, checks={4: FieldCheck(4, 9, name)})
+    plan: Any = SimpleNamespace(controls={}, checks={4: FieldCheck(4, 9, name)})
     _, missing = facts(plan, Stream(1, 0, checks=((4, path),)), values)
     return missing
 

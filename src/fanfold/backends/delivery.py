@@ -106,13 +106,13 @@ class Delivery:
         self._values = values
         self._emit = emit
         self._worker = worker
-        self.first = 0
+        self.first: int = 0
         """The first task that was not reported yet."""
         self.columns: list[list[Any]] = [[] for _ in range(outputs)]
         """By output: a value for each task from ``first`` on (anything, if the task failed)."""
         self.failures: dict[int, Failure] = {}
         """By task, all since the batch's start."""
-        self.openings = [Opening.of(expansion) for expansion in streams.expansions]
+        self.openings: list[Opening] = [Opening.of(expansion) for expansion in streams.expansions]
 
     @property
     def has_items(self) -> bool:

@@ -109,8 +109,8 @@ class StageRunner:
         run = _BatchRun(batch, call, self._function, delivery, self.failure, self._clock)
         try:
             columns = self._values.read(batch.columns)
-            if self._plan.stage.batch_size is not None:
-                results = run.call_once(columns)
+            batched = self._plan.stage.batch_size is not None
+            results = run.call_once(columns) if batched else None
         except BaseException as error:
             # Who of several is guilty is not known; the same holds for inputs that cannot be unpickled.
             failure = self.failure(error)
@@ -120,7 +120,7 @@ class StageRunner:
                 return
             delivery.failed(0, failure)
         else:
-            if self._plan.stage.batch_size is None:
+            if results is None:
                 run.one_by_one(columns)
             else:
                 run.deliver(results)

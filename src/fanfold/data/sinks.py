@@ -107,7 +107,7 @@ class SinkWriter:
     """
 
     def __init__(self, sinks: Sequence[Sink], levels: Sequence[tuple[str, ...]]) -> None:
-        self.sinks = tuple(sinks)
+        self.sinks: tuple[Sink, ...] = tuple(sinks)
         self._levels = tuple(levels)
 
     def open(self) -> None:

@@ -11,8 +11,9 @@ Policy
   when no replica is idle and it would be full (or nothing more can come).
 * A stage that takes one item at a time gets several in one message when they are short (about
   :data:`MESSAGE_S` of work), each of which still runs, fails and is reported by itself.
-* A call pauses while one that consumes its output has a long queue. What is queued can always run, so
-  the pause always ends; it keeps intermediate values few where a fast stage feeds a slow one.
+* A call pauses while one that consumes its output has a long queue (:meth:`Core._backlog`). What is queued
+  can always run, so the pause always ends; it keeps intermediate values few where a fast stage feeds a slow
+  one.
 * Items that must run alone (after an exception or a death) get a worker with nothing else at it.
 """
 
@@ -253,16 +254,20 @@ class Core:
 
     def _paused(self, call: int) -> bool:
         for consumer in self._consumers[call]:
-            queue = self.machine.queues[consumer]
-            if queue.count > self._backlog(consumer):
+            if self.machine.queues[consumer].count > self._backlog(call, consumer):
                 return True
         return False
 
-    def _backlog(self, call: int) -> int:
-        """Ready items at a call above which its producers pause."""
-        pool = self._pool_of_call[call]
+    def _backlog(self, call: int, consumer: int) -> int:
+        """Ready items at a consumer above which its producer pauses: some batches, and what one more batch of
+        the producer is likely to add, since the consumer would run dry while it is made."""
+        pool = self._pool_of_call[consumer]
         size = pool.batch_size or self._message_items(pool)
-        return BACKLOG_BATCHES * size * max(1, len(pool.workers))
+        executed = self.machine.counts[call].executed
+        added = self.machine.queues[consumer].total / executed if executed else 0
+        producer = self._pool_of_call[call]
+        burst = added * (producer.batch_size or self._message_items(producer))
+        return BACKLOG_BATCHES * size * max(1, len(pool.workers)) + int(burst)
 
     def _limit(self, pool: Pool, call: int) -> int:
         """How many items to send at once."""

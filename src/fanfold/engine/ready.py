@@ -34,7 +34,7 @@ class ReadyQueue:
         sequence: Numbers that grow with time, shared by all queues of a run, so that heads compare.
     """
 
-    __slots__ = ("_runs", "_sequence", "alone", "count")
+    __slots__ = ("_runs", "_sequence", "alone", "count", "total")
 
     def __init__(self, sequence: Iterator[int]) -> None:
         self._sequence = sequence
@@ -43,6 +43,8 @@ class ReadyQueue:
         """Items to run one by one, each with a worker to itself."""
         self.count = 0
         """Ready items in the runs (those of roots that ended since are still counted)."""
+        self.total = 0
+        """Items that ever became ready."""
 
     def push(self, chunk: Chunk, bits: int) -> None:
         """Items became ready."""
@@ -52,7 +54,9 @@ class ReadyQueue:
             runs[-1] = (first, chunk, before | bits)
         else:
             runs.append((next(self._sequence), chunk, bits))
-        self.count += bits.bit_count()
+        size = bits.bit_count()
+        self.count += size
+        self.total += size
 
     def push_back(self, entries: list[Entry]) -> None:
         """Items that were taken but not run go to the head again, in their order."""

@@ -1,7 +1,8 @@
 """The overloads of ``ff.stage``: which face a stage has, given its function or class and its options.
 
 Owns their order: overloads are tried from the top, so the narrow ones stand first. That a generator also
-returns "something" and that a class is also a callable is what the order is there for.
+returns "something" and that a class is also a callable is what the order is there for. A batched stage may
+return an ``ItemFailure`` in an item's place; that is no value, so the port's type is without it.
 """
 
 # mypy: disable-error-code="overload-overlap"
@@ -22,6 +23,7 @@ from typing import (
     overload,
 )
 
+from fanfold.failures import ItemFailure
 from fanfold.model.stage import Stage
 from fanfold.model.typed import (
     BatchCall1,
@@ -179,18 +181,22 @@ class BatchDecorator(Protocol):
     ) -> Stage: ...
     @overload
     def __call__(
-        self, target: Callable[Concatenate[list[A], list[B], list[C], list[D], Q], Rows[R]], /
+        self,
+        target: Callable[Concatenate[list[A], list[B], list[C], list[D], Q], Rows[R | ItemFailure]],
+        /,
     ) -> Batched4[A, B, C, D, R]: ...
     @overload
     def __call__(
-        self, target: Callable[Concatenate[list[A], list[B], list[C], Q], Rows[R]], /
+        self, target: Callable[Concatenate[list[A], list[B], list[C], Q], Rows[R | ItemFailure]], /
     ) -> Batched3[A, B, C, R]: ...
     @overload
     def __call__(
-        self, target: Callable[Concatenate[list[A], list[B], Q], Rows[R]], /
+        self, target: Callable[Concatenate[list[A], list[B], Q], Rows[R | ItemFailure]], /
     ) -> Batched2[A, B, R]: ...
     @overload
-    def __call__(self, target: Callable[Concatenate[list[A], Q], Rows[R]], /) -> Batched1[A, R]: ...
+    def __call__(
+        self, target: Callable[Concatenate[list[A], Q], Rows[R | ItemFailure]], /
+    ) -> Batched1[A, R]: ...
 
 
 class OtherDecorator(Protocol):
@@ -317,27 +323,30 @@ class StageFunction(Protocol):
     @overload
     def __call__(
         self,
-        target: Callable[Concatenate[list[A], list[B], list[C], list[D], Q], Rows[R]],
+        target: Callable[Concatenate[list[A], list[B], list[C], list[D], Q], Rows[R | ItemFailure]],
         /,
         **options: Unpack[BatchOptions],
     ) -> Batched4[A, B, C, D, R]: ...
     @overload
     def __call__(
         self,
-        target: Callable[Concatenate[list[A], list[B], list[C], Q], Rows[R]],
+        target: Callable[Concatenate[list[A], list[B], list[C], Q], Rows[R | ItemFailure]],
         /,
         **options: Unpack[BatchOptions],
     ) -> Batched3[A, B, C, R]: ...
     @overload
     def __call__(
         self,
-        target: Callable[Concatenate[list[A], list[B], Q], Rows[R]],
+        target: Callable[Concatenate[list[A], list[B], Q], Rows[R | ItemFailure]],
         /,
         **options: Unpack[BatchOptions],
     ) -> Batched2[A, B, R]: ...
     @overload
     def __call__(
-        self, target: Callable[Concatenate[list[A], Q], Rows[R]], /, **options: Unpack[BatchOptions]
+        self,
+        target: Callable[Concatenate[list[A], Q], Rows[R | ItemFailure]],
+        /,
+        **options: Unpack[BatchOptions],
     ) -> Batched1[A, R]: ...
     @overload
     def __call__(self, target: type[Any], /, **options: Unpack[OtherOptions]) -> ClassOf[Stage]: ...

@@ -55,9 +55,8 @@ class Port(Generic[T_co]):
     def __repr__(self) -> str:
         return f"<Port {self._name}>"
 
-    __hash__ = object.__hash__
-
     if not TYPE_CHECKING:  # type checkers know that a port has none of these, and say so
+        __hash__ = object.__hash__  # lost with __eq__ below
 
         def __bool__(self) -> bool:
             self._trace.misused(

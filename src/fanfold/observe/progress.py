@@ -42,7 +42,7 @@ class Progress(ABC):
 class NoProgress(Progress):
     """Shows nothing."""
 
-    due_s = float("inf")
+    due_s: float = float("inf")
 
     def show(self, statistics: Statistics, time_s: float) -> None:
         """Nothing to do."""
@@ -64,7 +64,7 @@ class LineProgress(Progress):
         self._stream = stream
         self._root_level = root_level
         self._start_s = start_s
-        self.due_s = start_s + LINE_EVERY_S
+        self.due_s: float = start_s + LINE_EVERY_S
 
     def show(self, statistics: Statistics, time_s: float) -> None:
         """Print a line."""
@@ -91,7 +91,7 @@ class LiveProgress(Progress):
         self._start_s = start_s
         self._stream = stream
         self._live: Live | None = None
-        self.due_s = start_s + DRAW_EVERY_S
+        self.due_s: float = start_s + DRAW_EVERY_S
 
     def show(self, statistics: Statistics, time_s: float) -> None:
         """Draw the state."""

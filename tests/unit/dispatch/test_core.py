@@ -6,6 +6,7 @@ import dataclasses
 
 from fanfold.engine.commands import StopRun
 from fanfold.failures import Failure
+from fanfold.plan import CallNode
 from fanfold.protocol import BatchFinished, BatchRaised, TasksFinished, WorkerFailed
 from tests.plans import fan_out_plan
 from tests.scripted import Script
@@ -93,8 +94,7 @@ def test_calls_of_one_stage_share_its_workers_oldest_item_first() -> None:
         plan,
         stages=plan.stages[:1],
         nodes=tuple(
-            dataclasses.replace(n, stage=0) if n.index in (0, 2, 4) else n  # type: ignore[call-arg]
-            for n in plan.nodes
+            dataclasses.replace(n, stage=0) if isinstance(n, CallNode) else n for n in plan.nodes
         ),
     )
     script = Script(one_stage)

@@ -1,5 +1,7 @@
 """The loop against a core and a backend that do what a test says."""
 
+from typing import Any
+
 import pytest
 
 from fanfold.backends.base import RecordsWritten, WorkerSpec, WriteFailed, WriterClosed
@@ -80,7 +82,7 @@ class FakeBackend(InlineBackend):
 
     def __init__(self, *events) -> None:
         super().__init__()
-        self.events: list[object] = [*events]
+        self.events: list[Any] = [*events]
         self.restarted: list[int] = []
         self.released: list[object] = []
         self.written: list[int] = []
@@ -111,7 +113,9 @@ class FakeBackend(InlineBackend):
         return "last words"
 
 
-def loop(core, backend, *, items=range(3), delivery: Delivery | None = None, **changes) -> Loop:
+def loop(
+    core, backend, *, items: Any = range(3), delivery: Delivery | None = None, **changes
+) -> Loop:
     noted: list[Failure] = []
     source = items if hasattr(items, "take") else from_items(items)
     made = Loop(

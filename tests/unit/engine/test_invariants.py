@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from fanfold.engine import invariants
-from fanfold.engine.groups import Lost
+from fanfold.engine.groups import Chunk, Lost
 from fanfold.engine.machine import Machine
 from fanfold.errors import InternalError
 from tests.plans import fan_out_plan
@@ -26,7 +26,7 @@ def midway() -> Script:
     return script
 
 
-def page_chunk(machine: Machine) -> invariants.Chunk:
+def page_chunk(machine: Machine) -> Chunk:
     return next(c for c in invariants.chunks(machine) if c.group.level == 1)
 
 

@@ -229,7 +229,8 @@ def test_everything_is_released_in_the_end() -> None:
                 bad = {0: "bad"} if rng.random() < 0.1 else {}
                 script.finish(batch, failures=bad)
         made += 1
-        script.results and script.commit()
+        if script.results:
+            script.commit()
         script.results.clear()
     assert script.core.machine.live_rows == {}
     assert sum(script.core.statistics(0).roots.values()) == 40

@@ -51,7 +51,7 @@ class DriverChannel:
     def __init__(self, end: socket.socket) -> None:
         end.setblocking(False)
         self.socket = end
-        self.closed = False
+        self.closed: bool = False
         self._frames = _Frames()
         self._outbox: deque[memoryview] = deque()
 

@@ -32,13 +32,13 @@ class Member:
         self.name = name
         self.threads = threads
         self.payload = payload
-        self.log = _open_log(name, log_dir)
+        self.log: int = _open_log(name, log_dir)
         self.channel: DriverChannel | None = None
         """None while there is no process to talk to."""
-        self.lives = 0
-        self.ready = False
+        self.lives: int = 0
+        self.ready: bool = False
         """It takes batches."""
-        self.through = False
+        self.through: bool = False
         """It has told all that it had to tell; its end is no death."""
         self.batches: list[int] = []
         """Batches that were sent and have not ended, in order."""

@@ -37,7 +37,8 @@ class Nursery:
     """
 
     def __init__(self, inherited: Iterable[int]) -> None:
-        self.socket, theirs = _socket_pair()
+        ours, theirs = _socket_pair()
+        self.socket: socket.socket = ours
         self.socket.setblocking(False)
         self._requests: deque[tuple[bytes, tuple[socket.socket | int, ...]]] = deque()
         environment = {name: value for name, value in os.environ.items() if name != MARK}

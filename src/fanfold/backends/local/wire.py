@@ -40,7 +40,7 @@ _KINDS: Final[tuple[type[Any], ...]] = (
     WriteFailed,
     WriterClosed,
 )
-_CODES: Final = {kind: code for code, kind in enumerate(_KINDS)}
+_CODES: Final[dict[type[Any], int]] = {kind: code for code, kind in enumerate(_KINDS)}
 _PLACES: Final = tuple(
     (
         kind,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import fanfold as ff
 from fanfold.pipelines.documents import assemble, extras, ocr, pdf
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from fanfold.data.sinks import Sink
     from fanfold.data.sources import Source
 
-pages = ff.stage(pdf.pages)
-render = ff.stage(pdf.Render)
-detect = ff.stage(ocr.Detect)
-recognize = ff.stage(ocr.Recognize, batch_size=16)
-join_lines = ff.stage(assemble.join_lines)
-assembled = ff.stage(assemble.assemble, outputs=("markdown", "record"))
+pages: Final = ff.stage(pdf.pages)
+render: Final = ff.stage(pdf.Render)
+detect: Final = ff.stage(ocr.Detect)
+recognize: Final = ff.stage(ocr.Recognize, batch_size=16)
+join_lines: Final = ff.stage(assemble.join_lines)
+assembled: Final = ff.stage(assemble.assemble, outputs=("markdown", "record"))
 
 
 @ff.pipeline(level="document")
