@@ -114,7 +114,10 @@ def _pickled_by_value(thing: Any, keep: Callable[[pickle.PickleBuffer], Any]) ->
     from cloudpickle import Pickler  # 25 ms that most processes save
 
     file = io.BytesIO()
-    Pickler(file, protocol=5, buffer_callback=keep).dump(thing)
+    pickler: Any = (
+        Pickler  # type checkers see the variant for another interpreter, which keeps no buffers
+    )
+    pickler(file, protocol=5, buffer_callback=keep).dump(thing)
     return file.getvalue()
 
 
