@@ -70,6 +70,16 @@ class SinkError(FanfoldError):
     exit_code = 3
 
 
+class SinkValueError(SinkError):
+    """A sink has no form for a value: only that root fails, and the others are written.
+
+    A sink raises it while it prepares a root's records.
+    """
+
+    sink: str = ""
+    """The sink in words, such as ``write_jsonl('out/records.jsonl')``; filled in by whoever asked it."""
+
+
 class RunStopped(FanfoldError):
     """A run ended early on purpose: interrupted, or stopped by a rule that the user set."""
 

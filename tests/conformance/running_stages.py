@@ -69,6 +69,16 @@ def image(n: int) -> bytes:
     return b"\xff" * n
 
 
+@ff.stage
+def bytes_if_one(n: int) -> int | bytes:
+    return b"" if n == 1 else n
+
+
+@ff.pipeline
+def bytes_at_one(n: ff.Port[int]) -> ff.Port[int | bytes]:
+    return bytes_if_one(n)
+
+
 @ff.pipeline
 def images(n: ff.Port[int]) -> ff.Port[bytes]:
     return image(n)

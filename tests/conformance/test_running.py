@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import fanfold as ff
+from fanfold.data.sinks import Sink
 from tests.conformance import running_stages as stages
 
 DOCUMENTS: list[dict[str, Any]] = [{"name": f"d{n}", "pages": n % 6} for n in range(20)]
@@ -201,10 +202,63 @@ def test_a_stage_that_cannot_start_stops_the_run_in_words(backend, tmp_path):
         assert "looking for weights" in str(told.value)
 
 
-def test_a_value_that_the_sink_cannot_write_ends_the_run(backend, tmp_path):
-    with pytest.raises(ff.SinkError, match=r"FF326 the record of '0' .*bytes"):
-        stages.images.run(range(3), ff.write_jsonl(tmp_path), backend=backend, progress=False)
-    assert (tmp_path / "records.jsonl").read_text() == ""
+class Broken(Sink):
+    """Counts roots in a file, and has no room for more than some."""
+
+    def __init__(self, folder: Path, room: int) -> None:
+        self._folder, self._room, self._count = folder, room, 0
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    target = "nowhere"
+
+    def open(self) -> None:
+        self._folder.mkdir(exist_ok=True)
+
+    def prepare(self, records):
+        return self._commit
+
+    def _commit(self) -> None:
+        if self._count == self._room:
+            raise OSError("No space left on device")
+        self._count += 1
+        with (self._folder / "roots").open("a") as file:
+            file.write("x")
+
+    def forget(self, key: str) -> None: ...
+
+    def close(self) -> None:
+        (self._folder / "closed").touch()
+
+
+def test_a_disk_that_is_full_ends_the_run_and_what_was_committed_counts(backend, tmp_path):
+    with pytest.raises(ff.SinkError, match=r"FF331 .*No space left") as told:
+        stages.images.run(range(400), Broken(tmp_path / "out", 50), backend=backend, progress=False)
+    assert (tmp_path / "out" / "roots").read_text() == 50 * "x"
+    assert (tmp_path / "out" / "closed").exists()
+    assert told.value.report.roots["done"] == 50
+
+
+def test_a_value_that_the_sink_cannot_write_fails_its_root_alone(backend, tmp_path):
+    file = tmp_path / "records.jsonl"
+    file.write_text('{"key": "1", "value": "from an earlier run"}\n')
+    report = stages.bytes_at_one.run(
+        range(3), ff.write_jsonl(tmp_path), backend=backend, progress=False
+    )
+    assert [record["key"] for record in lines(file)] == ["0", "2"]
+    assert report.exit_code == 1
+    assert (report.roots["done"], report.roots["failed"]) == (2, 1)
+    (failure,) = lines(Path(str(report.run_dir)) / "failures.jsonl")
+    assert (failure["kind"], failure["code"]) == ("contract", "FF326")
+    assert (failure["key"], failure["levels"], failure["ordinals"]) == ("1", ["item"], [1])
+    assert failure["call"] == f"write_jsonl({str(file)!r})"
+    assert "the record of '1' cannot be written" in failure["message"]
+    assert report.failures[0].example["message"] == failure["message"]
+
+
+def test_bytes_are_written_as_files(backend, tmp_path):
     stages.images.run(range(3), ff.write_files(tmp_path / "b"), backend=backend, progress=False)
     assert (tmp_path / "b" / "2.txt").read_bytes() == b"\xff\xff"
 

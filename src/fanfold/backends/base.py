@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from fanfold.columns import Column, Ref
-from fanfold.errors import FanfoldError
+from fanfold.errors import FanfoldError, SinkValueError
+from fanfold.failures import Failure
 from fanfold.plan import Plan
 from fanfold.protocol import Event, RootResult, Rows, RunBatch
 
@@ -40,6 +41,9 @@ class RecordWriter(Protocol):
 
         ``values`` are its outputs as :func:`output_values` gives them; a root that failed or was dropped
         has none, and what an earlier run wrote for its key goes.
+
+        Raises:
+            SinkValueError: A value cannot be written: this root fails, and nothing of it is there.
         """
         ...
 
@@ -53,8 +57,20 @@ class RecordsWritten(NamedTuple):
     time_s: float = 0.0
 
 
+class RecordRefused(NamedTuple):
+    """A sink has no form for a value of this root: it fails, and nothing of it is written."""
+
+    root: int
+    failure: Failure
+    """Its ``call`` is the sink."""
+    time_s: float = 0.0
+
+
 class WriteFailed(NamedTuple):
-    """The writer could not commit a root; the run cannot go on."""
+    """The writer could not commit a root; the run cannot go on.
+
+    The writer commits nothing after it, whatever it was given; it can still be closed, unless ``root`` is -1.
+    """
 
     root: int
     """-1: it failed in opening or closing the sinks."""
@@ -69,7 +85,7 @@ class WriterClosed(NamedTuple):
     time_s: float = 0.0
 
 
-BackendEvent: TypeAlias = RecordsWritten | WriteFailed | WriterClosed
+BackendEvent: TypeAlias = RecordsWritten | RecordRefused | WriteFailed | WriterClosed
 
 
 class Backend(Protocol):
@@ -121,6 +137,19 @@ class Backend(Protocol):
     def close(self) -> None:
         """End all workers and free everything."""
         ...
+
+
+def record_refused(result: RootResult, error: SinkValueError) -> RecordRefused:
+    """The event for a root whose values a sink refuses."""
+    failure = Failure(
+        kind="contract",
+        code=error.code,
+        message=f"{error.message} {error.hint}".rstrip(),
+        call=error.sink,
+        key=result.key,
+        ordinals=(result.root,),
+    )
+    return RecordRefused(result.root, failure)
 
 
 def write_failed(root: int, error: BaseException) -> WriteFailed:

@@ -18,11 +18,13 @@ from fanfold.backends.base import (
     WorkerSpec,
     WriterClosed,
     output_values,
+    record_refused,
     write_failed,
 )
 from fanfold.backends.stage_plan import stage_plan
 from fanfold.backends.worker import StageRunner
 from fanfold.columns import Column, Ref, assemble
+from fanfold.errors import SinkValueError
 from fanfold.failures import Failure
 from fanfold.plan import Plan
 from fanfold.protocol import Event, RootResult, Rows, RunBatch, WorkerFailed, WorkerStarted
@@ -76,6 +78,7 @@ class InlineBackend:
         self._starting: deque[int] = deque()
         self._plan: Plan | None = None
         self._writer: RecordWriter | None = None
+        self._writer_broken = False
 
     def start(self, plan: Plan, workers: Sequence[WorkerSpec], writer: RecordWriter | None) -> None:
         """Note what to construct at the next poll; open the writer."""
@@ -97,18 +100,24 @@ class InlineBackend:
     def write(self, results: Sequence[RootResult]) -> None:
         """Write at once."""
         assert self._writer is not None, "write() without a writer"
+        if self._writer_broken:
+            return
         written: list[int] = []
-        failed: list[BackendEvent] = []
+        told: list[BackendEvent] = []
         for result in results:
             try:
                 self._writer.write(result, output_values(result, self._values.read))
+            except SinkValueError as error:
+                told.append(record_refused(result, error))
+                continue
             except Exception as error:
-                failed.append(write_failed(result.root, error))
+                told.append(write_failed(result.root, error))
+                self._writer_broken = True
                 break
             written.append(result.root)
         if written:
             self._tell([RecordsWritten(tuple(written))])
-        self._tell(failed)
+        self._tell(told)
 
     def close_writer(self) -> None:
         """Close the sinks at once."""

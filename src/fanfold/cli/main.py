@@ -15,7 +15,6 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 from fanfold.errors import FanfoldError
@@ -111,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", parents=[common], help="run a pipeline over files")
     run.add_argument("paths", nargs="+", metavar="PATH", help=_PATHS)
-    run.add_argument("--out", required=True, type=Path, metavar="DIR", help="where records go")
+    run.add_argument("--out", required=True, metavar="DIR", help="where records go")
     run.add_argument("--backend", default="local", help="local (default) or inline")
     run.add_argument("--limit", type=_count, metavar="N", help="take only the first N items")
     run.add_argument(

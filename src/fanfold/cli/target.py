@@ -33,7 +33,7 @@ class Target:
 
     pipeline: Pipeline[Any, Any]
     source: Callable[[Sequence[str]], Source[Any]]
-    sinks: Callable[[Path], Any]
+    sinks: Callable[[str | os.PathLike[str]], Any]
 
 
 def load(name: str, changes: Sequence[str] = ()) -> Target:
@@ -143,11 +143,12 @@ def _source_of(paths: Sequence[str]) -> Source[Any]:
     return read_files(*paths)
 
 
-def _sinks_of(pipeline: Pipeline[Any, Any], out: Path) -> Any:
+def _sinks_of(pipeline: Pipeline[Any, Any], out: str | os.PathLike[str]) -> Any:
     """A JSON Lines file per output."""
     plan = pipeline.plan()
     if plan.structure == "dict":
-        return {o.name: write_jsonl(out / f"{o.name}.jsonl") for o in plan.outputs}
+        return {o.name: write_jsonl(os.path.join(out, f"{o.name}.jsonl")) for o in plan.outputs}
     if plan.structure == "tuple":
-        return tuple(write_jsonl(out / f"output-{i}.jsonl") for i in range(len(plan.outputs)))
+        names = [f"output-{i}.jsonl" for i in range(len(plan.outputs))]
+        return tuple(write_jsonl(os.path.join(out, name)) for name in names)
     return write_jsonl(out)

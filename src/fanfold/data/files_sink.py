@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from fanfold.data.names import path_of_key, safe_name
 from fanfold.data.sinks import Commit, RootRecords, Sink, local_folder, make_folder
-from fanfold.errors import SinkError, UsageError
+from fanfold.errors import SinkError, SinkValueError, UsageError
 
 FOLDER_ENDING: Final = ".files"
 """Tells a root's folder from the folders that its key's slashes make."""
@@ -123,7 +123,7 @@ class _Files(Sink):
             return value.encode(errors="replace")
         if isinstance(value, (bytes, bytearray, memoryview)):
             return bytes(value)
-        raise SinkError(
+        raise SinkValueError(
             "FF330",
             f"the output{where} of {key!r} for {self.target} is of type {type(value).__name__}; a file "
             "holds str or bytes.",

@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from fanfold.data.json_values import NotJson, encode
 from fanfold.data.sinks import Commit, RootRecords, Sink, local_folder, make_folder
-from fanfold.errors import SinkError
+from fanfold.errors import SinkError, SinkValueError
 
 _KEY_FIRST: Final = b'{"key": "'
 
@@ -118,7 +118,7 @@ class _Jsonl(Sink):
                 where = "".join(
                     f", {n} {i}" for n, i in zip(records.levels, item.ordinals, strict=True)
                 )
-                raise SinkError(
+                raise SinkValueError(
                     "FF326",
                     f"the record of {records.key!r}{where} cannot be written to {self._target}: {error}.",
                     "Let a stage turn it into text, numbers, lists and dicts (bytes: base64), or write "

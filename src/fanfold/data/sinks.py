@@ -5,7 +5,8 @@ where values can be read. What records look like on disk is each sink's own.
 
 How a root commits
 ------------------
-1. Every sink *prepares*: it turns the values into bytes and may fail without a trace.
+1. Every sink *prepares*: it turns the values into bytes and may fail without a trace. If it refuses a value,
+   the root fails; no other is concerned.
 2. Then every sink *commits* what it prepared: one append or one rename, which is there or not there.
 
 A crash between two sinks' commits leaves the root in the first one only; since commits are idempotent by
@@ -17,19 +18,22 @@ key did not say.
 from __future__ import annotations
 
 import contextlib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from fanfold.errors import SinkError, UsageError
+from fanfold.errors import SinkError, SinkValueError, UsageError
 from fanfold.outcomes import Status
 from fanfold.plan import Output, Plan
 from fanfold.protocol import RootResult
 
 Commit: TypeAlias = Callable[[], None]
 
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+"""One slash is enough, since pathlib makes one of two; a folder of such a name can be given as ``./s3:/x``."""
 _WITH_RECORDS: Final = frozenset({Status.DONE.value, Status.PARTIAL.value})
 
 
@@ -86,7 +90,7 @@ class Sink(ABC):
         """Turn a root's values into what will be written; the function returned writes it.
 
         Raises:
-            SinkError: A value cannot be written in this format.
+            SinkValueError: A value cannot be written in this format; the root fails.
         """
 
     @abstractmethod
@@ -126,11 +130,11 @@ class SinkWriter:
         """Commit one root; ``values`` has for each output its value (of a child level: the list of them).
 
         Raises:
+            SinkValueError: A sink refuses a value: nothing of this root is in any sink, nor from earlier.
             SinkError: It cannot be written; nothing of this root is, unless a commit itself failed.
         """
         if result.status not in _WITH_RECORDS:
-            for sink in self.sinks:
-                sink.forget(result.key)
+            self._forget(result.key)
             return
         commits: list[Commit] = []
         for index, (sink, levels) in enumerate(zip(self.sinks, self._levels, strict=True)):
@@ -143,9 +147,18 @@ class SinkWriter:
                 ]
             else:
                 items = [Item(values[index])]
-            commits.append(sink.prepare(RootRecords(result.key, levels, items)))
+            try:
+                commits.append(sink.prepare(RootRecords(result.key, levels, items)))
+            except SinkValueError as error:
+                self._forget(result.key)
+                error.sink = repr(sink)
+                raise
         for commit in commits:
             commit()
+
+    def _forget(self, key: str) -> None:
+        for sink in self.sinks:
+            sink.forget(key)
 
     def close(self) -> None:
         """Close all sinks, each of them even if another one fails to."""
@@ -230,7 +243,7 @@ def local_folder(path: str, what: str) -> None:
     Raises:
         UsageError: ``path`` is a URL.
     """
-    if "://" in path:
+    if _URL.match(path):
         raise UsageError(
             "FF323",
             f"{what} writes to local folders, not to {path!r}.",

@@ -9,10 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from fanfold.backends.base import Backend
 from fanfold.errors import UsageError
+from fanfold.failures import Failure
 from fanfold.protocol import RootResult
 
 Order = Literal["source", "completed"]
@@ -89,10 +91,12 @@ class Delivery(ABC):
     def written(self, roots: Sequence[int]) -> Sequence[int]:
         """The backend's writer committed these. Returns those that are committed by now."""
 
-    def stop(self) -> int:
-        """No root will end any more: let go of what waits for its turn. Returns how many roots are being
-        written."""
-        return 0
+    @abstractmethod
+    def refused(self, root: int, failure: Failure) -> Failure:
+        """A sink refuses this root: it failed, and is committed as such. Returns the complete failure."""
+
+    def stop(self) -> None:  # noqa: B027  most have nothing to let go of
+        """No root will end any more: let go of what waits for its turn."""
 
     def _count(self, results: Sequence[RootResult]) -> None:
         statuses = self.statuses
@@ -112,13 +116,19 @@ class Counted(Delivery):
         """Nothing is written here."""
         return ()
 
+    def refused(self, root: int, failure: Failure) -> Failure:
+        """Nothing is written here."""
+        return failure
+
 
 class Written(Delivery):
     """To the sinks, through the backend's writer."""
 
-    def __init__(self, backend: Backend, order: Order) -> None:
+    def __init__(self, backend: Backend, order: Order, level: str) -> None:
         super().__init__()
         self._backend = backend
+        self._level = level
+        """Name of the root level, for failures."""
         self._order = in_order(order)
         self._open: dict[int, str] = {}
         """Status by root of what is being written."""
@@ -135,10 +145,15 @@ class Written(Delivery):
             self.statuses[status] = self.statuses.get(status, 0) + 1
         return roots
 
-    def stop(self) -> int:
+    def refused(self, root: int, failure: Failure) -> Failure:
+        """It counts as failed, whatever it was."""
+        del self._open[root]
+        self.statuses["failed"] = self.statuses.get("failed", 0) + 1
+        return replace(failure, levels=(self._level,))
+
+    def stop(self) -> None:
         """Write also what waited for a root before it."""
         self._send(self._order.rest())
-        return len(self._open)
 
     def _send(self, results: list[RootResult]) -> None:
         if results:
@@ -162,3 +177,7 @@ class HandedOut(Delivery):
     def written(self, roots: Sequence[int]) -> Sequence[int]:
         """Nothing is written here."""
         return ()
+
+    def refused(self, root: int, failure: Failure) -> Failure:
+        """Nothing is written here."""
+        return failure

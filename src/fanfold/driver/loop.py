@@ -7,6 +7,7 @@ side. One turn of it is :meth:`Loop.step`.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
@@ -14,6 +15,7 @@ from typing import Final, Protocol
 from fanfold.backends.base import (
     Backend,
     BackendEvent,
+    RecordRefused,
     RecordsWritten,
     WorkerSpec,
     WriteFailed,
@@ -51,8 +53,6 @@ WAIT_S: Final = 0.2
 """A signal that arrives while the loop waits for workers is noticed within this time."""
 DEATHS_AT_START: Final = 3
 """A worker that dies so often in a row before it is ready will not come up."""
-FLUSH_S: Final = 10.0
-"""How long a run that stops early waits for records that are being written."""
 
 
 class CoreLike(Protocol):
@@ -110,6 +110,8 @@ class Loop:
         self._committed: list[int] = []
         self._moved = True
         self._exhausted = False
+        self._write_error: SinkError | None = None
+        self._writer_lost = False
         self._source_error: FanfoldError | None = None
         self.first_worker_s: float | None = None
         self.first_root_s: float | None = None
@@ -153,10 +155,8 @@ class Loop:
         for event in events:
             self._moved = True
             match event:
-                case RecordsWritten():
-                    self._committed += self._delivery.written(event.roots)
-                case WriteFailed():
-                    raise self._cannot_write(event)
+                case RecordsWritten() | RecordRefused() | WriteFailed():
+                    self._committed += self._hear_writer(event)
                 case WriterClosed():
                     raise InternalError("FF911", "the sinks were closed before the run's end.")
                 case _:
@@ -178,37 +178,39 @@ class Loop:
         self._committed += roots
         self._commit()
 
-    def flush(self) -> None:
-        """The run stops early: have what ended already written, in whatever order, and wait for it.
+    def close_writer(self, *, early: bool = False) -> None:
+        """Have the sinks closed when all is written, and wait until they are.
+
+        A writer that failed writes nothing more, but closes; one that is gone is not waited for.
+
+        Args:
+            early: The run stops: what waits for a root before it is written too.
 
         Raises:
-            SinkError: It cannot be written.
+            SinkError: Records cannot be written, or the sinks not be closed.
         """
-        deadline_s = self._clock() + FLUSH_S
-        left = self._delivery.stop()
-        while left > 0 and (wait_s := deadline_s - self._clock()) > 0:
-            for event in self._backend.poll(wait_s):
-                match event:
-                    case RecordsWritten():
-                        self._delivery.written(event.roots)
-                        left -= len(event.roots)
-                    case WriteFailed():
-                        raise self._cannot_write(event)
-
-    def close_writer(self) -> None:
-        """Have the sinks closed, and wait until they are.
-
-        Raises:
-            SinkError: They cannot be.
-        """
+        if self._writer_lost:
+            return
+        known = self._write_error
+        if early and known is None:
+            self._delivery.stop()
         self._backend.close_writer()
         while True:
-            for event in self._backend.poll(WAIT_S):
+            for event in self._hear(WAIT_S):
                 match event:
+                    case RecordsWritten() | RecordRefused() | WriteFailed():
+                        with contextlib.suppress(
+                            SinkError
+                        ):  # told below, once the sinks are closed
+                            self._hear_writer(event)
+                        if self._writer_lost:
+                            break
                     case WriterClosed():
-                        return
-                    case WriteFailed():
-                        raise self._cannot_write(event)
+                        self._writer_lost = True
+            if self._writer_lost:
+                break
+        if self._write_error is not None and self._write_error is not known:
+            raise self._write_error
 
     # ------------------------------------------------------------------------------ the turns
 
@@ -242,12 +244,36 @@ class Loop:
 
     def _poll(self, timeout_s: float) -> Sequence[Event | BackendEvent]:
         if not self._inline:
-            return self._backend.poll(timeout_s)
+            return self._hear(timeout_s)
         self._interrupts.immediate = True
         try:
-            return self._backend.poll(timeout_s)
+            return self._hear(timeout_s)
         finally:
             self._interrupts.immediate = False
+
+    def _hear(self, timeout_s: float) -> Sequence[Event | BackendEvent]:
+        try:
+            return self._backend.poll(timeout_s)
+        except SetupError:  # a process that the backend cannot do without is gone
+            self._writer_lost = True
+            raise
+
+    def _hear_writer(self, event: RecordsWritten | RecordRefused | WriteFailed) -> Sequence[int]:
+        """The roots that are committed by now.
+
+        Raises:
+            SinkError: The writer failed; it commits nothing more.
+        """
+        match event:
+            case RecordsWritten():
+                return self._delivery.written(event.roots)
+            case RecordRefused():
+                self._on_failures([self._delivery.refused(event.root, event.failure)])
+                return (event.root,)
+            case WriteFailed():
+                self._writer_lost = event.root < 0
+                self._write_error = self._cannot_write(event)
+                raise self._write_error
 
     def _patience_s(self) -> float:
         return max(0.0, min(WAIT_S, self._progress.due_s - self._clock()))

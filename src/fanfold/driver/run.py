@@ -94,7 +94,7 @@ def run(
     folder = make_run_dir(run_dir, writer, run_name)
     where, name = make_backend(backend, None if folder is None else folder / "logs")
     job = _Job(plan, taken, where, name, writer, run_name, folder)
-    delivery = Counted() if writer is None else Written(where, order)
+    delivery = Counted() if writer is None else Written(where, order, plan.levels[0].name)
     return job.run(delivery, progress=progress, duplicates=duplicates)
 
 
@@ -220,9 +220,9 @@ class _Job:
                     loop.run()
                 except (FanfoldError, KeyboardInterrupt) as error:
                     stop = error
-                    self._wind_up(loop, error)
+                    self._close_writer(loop, early=True)
                 else:
-                    self._close_writer(loop)
+                    self._close_writer(loop, early=False)
             except (FanfoldError, KeyboardInterrupt) as error:
                 stop = stop or error
             finally:
@@ -302,16 +302,10 @@ class _Job:
 
     # ------------------------------------------------------------------------------ the end
 
-    def _wind_up(self, loop: Loop, error: BaseException) -> None:
-        """The run stops early. What had ended is written all the same, if it can be."""
-        if self._writer is None:
-            return
-        loop.flush()
-        loop.close_writer()
-
-    def _close_writer(self, loop: Loop) -> None:
+    def _close_writer(self, loop: Loop, *, early: bool) -> None:
+        """What had ended is written also when the run stops early, if it can be."""
         if self._writer is not None:
-            loop.close_writer()
+            loop.close_writer(early=early)
 
     def _report(
         self,

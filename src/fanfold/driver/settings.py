@@ -6,13 +6,14 @@ Owns the names of backends and of what a run is made of. Everything else takes i
 from __future__ import annotations
 
 import datetime
+import os
 import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from fanfold.backends.base import Backend, WorkerSpec
-from fanfold.data.sinks import SinkWriter, make_folder, output_folder
+from fanfold.data.sinks import SinkWriter, local_folder, make_folder, output_folder
 from fanfold.data.sources import Source, from_items
 from fanfold.errors import UsageError
 from fanfold.plan import Plan
@@ -84,9 +85,11 @@ def make_run_dir(run_dir: Any, writer: SinkWriter | None, name: str) -> Path | N
     """The run directory: the one that was asked for, else ``OUT/.fanfold/RUN``; None without a sink.
 
     Raises:
+        UsageError: It is a URL.
         SinkError: It cannot be made.
     """
     if run_dir is not None:
+        local_folder(os.fspath(run_dir), "run_dir=")
         folder = Path(run_dir).absolute()
     elif writer is not None:
         folder = output_folder(writer) / ".fanfold" / name

@@ -14,10 +14,7 @@ from typing import Any, Final
 from fanfold.backends.base import (
     Backend,
     BackendEvent,
-    RecordsWritten,
     WorkerSpec,
-    WriteFailed,
-    WriterClosed,
 )
 from fanfold.dispatch.core import Core
 from fanfold.engine.commands import (
@@ -138,9 +135,7 @@ class _Run:
     def _take_in(self, events: Sequence[Event | BackendEvent]) -> None:
         for event in events:
             self._time_s = max(self._time_s, event.time_s)
-            assert not isinstance(event, (RecordsWritten, WriteFailed, WriterClosed)), (
-                "there is no writer"
-            )
+            assert not isinstance(event, BackendEvent), "there is no writer"
             self._carry_out(self._core.handle(event))
 
     def _admit(self) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from fanfold.backends.base import RecordsWritten, WriteFailed, WriterClosed
+from fanfold.backends.base import RecordRefused, RecordsWritten, WriteFailed, WriterClosed
 from fanfold.backends.inline import InlineBackend
+from fanfold.errors import SinkValueError
 from fanfold.protocol import BatchFinished, RootResult, WorkerFailed, WorkerStarted
 from tests.backends import Session, call_plan
 
@@ -106,6 +107,10 @@ class Writer:
         self.log.append("open")
 
     def write(self, result: RootResult, values: Sequence[Any]) -> None:
+        if result.key == "bytes":
+            error = SinkValueError("FF326", "no form for bytes.", "Use text.")
+            error.sink = "write_jsonl('out')"
+            raise error
         if result.key == self.refused:
             raise ValueError("refused")
         self.log.append((result.key, list(values)))
@@ -135,11 +140,26 @@ def test_records_are_written_with_one_value_or_a_list_for_each_output():
 def test_what_the_writer_cannot_do_is_told():
     with Session(InlineBackend(), call_plan(lambda x: x), writer=Writer("b")) as run:
         run.backend.write([result(0, "a"), result(1, "b"), result(2, "c")])
-        assert run.wait(RecordsWritten)[0].roots == (0,)
+        (first,) = run.wait(RecordsWritten)
+        assert first.roots == (0,)
         assert run.wait(WriteFailed)[0].root == 1
+        run.backend.write([result(2, "c")])
+        run.backend.close_writer()
+        run.wait(WriterClosed)
+        assert [e for e in run.heard if isinstance(e, RecordsWritten)] == [first]
     with Session(InlineBackend(), call_plan(lambda x: x), writer=Writer("close")) as run:
         run.backend.close_writer()
         assert run.wait(WriteFailed)[0].root == -1
+
+
+def test_a_root_that_the_writer_refuses_fails_alone():
+    with Session(InlineBackend(), call_plan(lambda x: x), writer=Writer()) as run:
+        run.backend.write([result(0, "a"), result(1, "bytes"), result(2, "c")])
+        assert run.wait(RecordsWritten)[0].roots == (0, 2)
+        (refused,) = run.wait(RecordRefused)
+    assert (refused.root, refused.failure.code) == (1, "FF326")
+    assert refused.failure.message == "no form for bytes. Use text."
+    assert (refused.failure.key, refused.failure.call) == ("bytes", "write_jsonl('out')")
 
 
 def test_events_carry_time():

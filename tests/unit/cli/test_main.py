@@ -65,6 +65,13 @@ def test_a_users_mistake_is_one_block_and_2(capsys):
     assert len(shown.err.splitlines()) == 2
 
 
+def test_a_url_as_output_is_refused_before_anything_is_made(place, capsys):
+    assert main(["run", f"{FLOW}:rows", "rows.jsonl", "--out", "s3://b/o"]) == 2
+    assert run("--run-dir", "s3://b/o") == 2
+    assert capsys.readouterr().err.count("FF323") == 2
+    assert not (place / "s3:").exists()
+
+
 def test_debug_shows_where(capsys):
     assert run("--set", "faktor=1", "--debug") == 2
     assert "Traceback" in capsys.readouterr().err

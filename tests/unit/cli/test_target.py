@@ -97,6 +97,12 @@ def test_each_output_gets_a_file():
     assert targets(load(f"{FLOW}:pair").sinks(out)) == ["out/output-0.jsonl", "out/output-1.jsonl"]
 
 
+@pytest.mark.parametrize("name", [f"{FLOW}:rows", f"{FLOW}:sizes", f"{FLOW}:pair", *READY_MADE])
+def test_output_does_not_go_to_a_url(name):
+    with pytest.raises(UsageError, match="FF323 .*s3://bucket/out"):
+        load(name).sinks("s3://bucket/out")
+
+
 def test_every_ready_made_pipeline_has_its_parts():
     for name in READY_MADE:
         target = load(name)

@@ -15,7 +15,7 @@ from fanfold.data.sinks import (
     make_folder,
     output_folder,
 )
-from fanfold.errors import SinkError, UsageError
+from fanfold.errors import SinkError, SinkValueError, UsageError
 from fanfold.plan import Level, Output, Plan, PortSpec
 from fanfold.protocol import RootResult
 
@@ -43,7 +43,7 @@ class Memory(Sink):
 
     def prepare(self, records):
         if self.refuses == records.key:
-            raise SinkError("FF326", "cannot be written")
+            raise SinkValueError("FF326", "cannot be written")
         text = " ".join(f"{item.ordinals}={item.value}" for item in records.items)
         return lambda: self.story.append(f"{self.name} {records.key} {records.levels}: {text}")
 
@@ -77,14 +77,17 @@ def test_all_sinks_prepare_before_any_commits():
     writer = SinkWriter([Memory("a", story), Memory("b", story, refuses="bad")], [(), ()])
     writer.open()
     writer.write(RootResult(0, "good", "done", ()), ["x", None])
-    with pytest.raises(SinkError):
+    with pytest.raises(SinkValueError) as told:
         writer.write(RootResult(1, "bad", "done", ()), ["x", "y"])
+    assert told.value.sink == repr(writer.sinks[1])
     writer.close()
     assert story == [
         "open a",
         "open b",
         "a good (): ()=x",
         "b good (): ()=None",
+        "forget a bad",
+        "forget b bad",
         "close b",
         "close a",
     ]
@@ -157,6 +160,9 @@ def test_the_output_folder_is_where_all_sinks_are(tmp_path):
 def test_urls_and_folders_that_cannot_be_made_are_refused(tmp_path):
     with pytest.raises(UsageError, match=r"FF323 .*'s3://b/x'"):
         local_folder("s3://b/x", "write_jsonl()")
+    with pytest.raises(UsageError, match="FF323"):  # what pathlib makes of it
+        local_folder(str(Path("s3://b/x")), "write_jsonl()")
+    local_folder("./s3:/b/x", "write_jsonl()")
     (tmp_path / "file").write_text("")
     with pytest.raises(SinkError, match="FF324"):
         make_folder(tmp_path / "file" / "sub")

@@ -11,6 +11,7 @@ from fanfold.driver.delivery import (
     in_order,
 )
 from fanfold.errors import UsageError
+from fanfold.failures import Failure
 from fanfold.protocol import RootResult
 
 
@@ -63,7 +64,7 @@ def test_without_a_sink_roots_are_committed_as_they_end():
 
 def test_a_written_root_counts_when_it_is_written():
     backend = Backend()
-    delivery = Written(backend, "source")  # type: ignore[arg-type]
+    delivery = Written(backend, "source", "document")  # type: ignore[arg-type]
     assert list(delivery.finish([result(1), result(3)])) == []
     assert backend.sent == []
     delivery.finish([result(0, "failed")])
@@ -71,8 +72,17 @@ def test_a_written_root_counts_when_it_is_written():
     assert delivery.statuses == {}
     assert list(delivery.written((0, 1))) == [0, 1]
     assert delivery.statuses == {"failed": 1, "done": 1}
-    assert delivery.stop() == 1
+    delivery.stop()
     assert backend.sent == [0, 1, 3]
+
+
+def test_a_root_that_the_sink_refuses_counts_as_failed():
+    delivery = Written(Backend(), "completed", "document")  # type: ignore[arg-type]
+    delivery.finish([result(0), result(1)])
+    refused = Failure(kind="contract", message="bytes", key="k1", ordinals=(1,))
+    assert delivery.refused(1, refused).where() == "document k1"
+    delivery.written((0,))
+    assert delivery.statuses == {"done": 1, "failed": 1}
 
 
 def test_a_stream_hands_out_in_order():

@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from fanfold.backends.base import RecordsWritten, WorkerSpec, WriteFailed, WriterClosed
+from fanfold.backends.base import (
+    RecordRefused,
+    RecordsWritten,
+    WorkerSpec,
+    WriteFailed,
+    WriterClosed,
+)
 from fanfold.backends.inline import InlineBackend
 from fanfold.data.sources import from_items
 from fanfold.driver.admission import Admission, opened
@@ -152,7 +158,7 @@ def test_an_empty_source_is_a_run_too():
 
 def test_roots_are_committed_only_when_they_are_written():
     core, backend = FakeCore(), FakeBackend()
-    delivery = Written(backend, "source")
+    delivery = Written(backend, "source", "document")
     running = loop(core, backend, delivery=delivery)
     running.run()
     assert backend.written == [0, 1, 2]
@@ -237,13 +243,79 @@ def test_a_record_that_cannot_be_written_ends_the_run(message, code):
 
 def test_a_run_that_stops_early_writes_what_had_ended():
     core, backend = FakeCore(), FakeBackend()
-    delivery = Written(backend, "source")
+    delivery = Written(backend, "source", "document")
     running = loop(core, backend, delivery=delivery)
     delivery.finish([RootResult(2, "c", "done", ()), RootResult(1, "b", "done", ())])
-    running.flush()
+    running.close_writer(early=True)
     assert backend.written == [1, 2]
     assert delivery.statuses == {"done": 2}
-    running.close_writer()
+
+
+def test_a_root_that_the_sink_refuses_fails_and_the_run_goes_on():
+    class Refusing(FakeBackend):
+        def write(self, results) -> None:
+            for root in [r.root for r in results]:
+                refused = Failure(kind="contract", message="bytes", key=str(root), ordinals=(root,))
+                self.events.append(
+                    RecordRefused(root, refused) if root == 0 else RecordsWritten((root,))
+                )
+
+    core, backend = FakeCore(), Refusing()
+    delivery = Written(backend, "source", "document")
+    running = loop(core, backend, delivery=delivery)
+    running.run()
+    assert core.committed == 3
+    assert delivery.statuses == {"failed": 2, "done": 1}  # the core's own failure is root 1
+    noted = running.noted  # type: ignore[attr-defined]
+    assert sorted(failure.kind for failure in noted) == ["contract", "raised"]
+
+
+class BrokenWriter(FakeBackend):
+    """Commits one root, and cannot commit the next."""
+
+    def write(self, results) -> None:
+        for root in [r.root for r in results]:
+            self.written.append(root)
+            if len(self.written) == 1:
+                self.events.append(RecordsWritten((root,)))
+            elif len(self.written) == 2:
+                self.events.append(WriteFailed(root, "full"))
+
+
+def test_nothing_is_waited_for_from_a_writer_that_failed():
+    core, backend = FakeCore(), BrokenWriter()
+    delivery = Written(backend, "completed", "document")
+    running = loop(core, backend, delivery=delivery)
+    with pytest.raises(SinkError, match="FF331"):
+        running.run()
+    delivery.finish([RootResult(3, "d", "done", ())])
+    polls = len(backend.timeouts)
+    running.close_writer(early=True)
+    assert len(backend.timeouts) == polls + 1
+
+
+def test_what_is_committed_while_the_sinks_close_counts():
+    core, backend = FakeCore(), BrokenWriter()
+    delivery = Written(backend, "completed", "document")
+    running = loop(core, backend, delivery=delivery)
+    delivery.finish([RootResult(root, f"k{root}", "done", ()) for root in range(3)])
+    with pytest.raises(SinkError, match="FF331"):
+        running.close_writer(early=True)
+    assert delivery.statuses == {"done": 1}
+
+
+def test_a_writer_that_is_gone_is_not_waited_for():
+    class Gone(FakeBackend):
+        def poll(self, timeout_s):
+            raise SetupError("FF404", "the process that writes records was killed.")
+
+        def close_writer(self) -> None:
+            raise AssertionError("there is no writer")
+
+    running = loop(FakeCore(), Gone())
+    with pytest.raises(SetupError, match="FF404"):
+        running.run()
+    running.close_writer(early=True)
 
 
 def test_sinks_that_cannot_be_closed_are_told():

@@ -23,6 +23,7 @@ from fanfold.backends.base import (
     RecordWriter,
     WriterClosed,
     output_values,
+    record_refused,
     write_failed,
 )
 from fanfold.backends.local.board import Board
@@ -31,6 +32,7 @@ from fanfold.backends.local.messages import CloseWriter, Setup, Write
 from fanfold.backends.local.store import ArenaValues
 from fanfold.backends.local.wire import pack_events, unpack_work
 from fanfold.backends.worker import StageRunner
+from fanfold.errors import SinkValueError
 from fanfold.failures import Failure
 from fanfold.protocol import Event, WorkerFailed, WorkerStarted
 
@@ -124,6 +126,7 @@ def _serve_writer(setup: Setup, channel: WorkerChannel) -> None:
     except BaseException as error:
         emit([write_failed(-1, error)])
         return
+    broken = False
     while True:
         message: Write | CloseWriter | None = channel.receive()
         if message is None:
@@ -136,13 +139,19 @@ def _serve_writer(setup: Setup, channel: WorkerChannel) -> None:
             else:
                 emit([WriterClosed()])
             return
+        if broken:
+            continue  # the driver stops the run; what is written now would not be counted
         written: list[int] = []
         report: list[BackendEvent] = []
         for result in message.results:
             try:
                 writer.write(result, output_values(result, values.read))
+            except SinkValueError as error:
+                report.append(record_refused(result, error))
+                continue
             except BaseException as error:
                 report.append(write_failed(result.root, error))
+                broken = True
                 break
             written.append(result.root)
         emit([RecordsWritten(tuple(written)), *report] if written else report)

@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
-from fanfold.backends.base import BackendEvent, RecordsWritten, WriteFailed, WriterClosed
+from fanfold.backends.base import (
+    BackendEvent,
+    RecordRefused,
+    RecordsWritten,
+    WriteFailed,
+    WriterClosed,
+)
 from fanfold.backends.local.store import BlockRef
 from fanfold.protocol import (
     BatchFinished,
@@ -37,6 +43,7 @@ _KINDS: Final[tuple[type[Any], ...]] = (
     WorkerStarted,
     WorkerFailed,
     RecordsWritten,
+    RecordRefused,
     WriteFailed,
     WriterClosed,
 )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import fanfold as ff
@@ -97,8 +96,8 @@ def source(paths: Iterable[str | os.PathLike[str]]) -> Source[ff.File]:
 
 def sinks(out: str | os.PathLike[str]) -> dict[str, Sink]:
     """``OUT/markdown/KEY.md``, a file per document, and ``OUT/records.jsonl``, a line per document."""
-    folder = Path(out)
+    # No `Path`: it makes one slash of a URL's two, and the sinks could not tell it from a folder.
     return {
-        "markdown": ff.write_files(folder / "markdown", suffix=".md"),
-        "records": ff.write_jsonl(folder / "records.jsonl"),
+        "markdown": ff.write_files(os.path.join(out, "markdown"), suffix=".md"),
+        "records": ff.write_jsonl(os.path.join(out, "records.jsonl")),
     }

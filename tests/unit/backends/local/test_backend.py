@@ -336,6 +336,21 @@ def test_what_the_writer_cannot_do_is_told(tmp_path, refused, root):
         assert written == {"b": [0], "open": [], "close": [0, 1, 2]}[refused]
 
 
+def test_a_writer_that_failed_writes_nothing_more_but_closes(tmp_path):
+    writer = s.FileWriter(str(tmp_path / "out"), "b")
+    with Session(LocalBackend(), call_plan(s.identity), writer=writer) as run:
+        for each in results("a", "b", "c"):
+            run.backend.write([each])
+        run.backend.close_writer()
+        run.wait(WriterClosed)
+        written = [r for e in run.heard if isinstance(e, RecordsWritten) for r in e.roots]
+    assert written == [0]
+    assert [line.split()[0] for line in (tmp_path / "out").read_text().splitlines()] == [
+        "a",
+        "closed",
+    ]
+
+
 def test_the_writers_death_ends_the_run(tmp_path):
     writer = s.FileWriter(str(tmp_path / "out"))
     with Session(LocalBackend(), call_plan(s.identity), writer=writer) as run:

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from fanfold.backends.base import BackendEvent, RecordsWritten, WriteFailed, WriterClosed
+from fanfold.backends.base import (
+    BackendEvent,
+    RecordRefused,
+    RecordsWritten,
+    WriteFailed,
+    WriterClosed,
+)
 from fanfold.backends.local import wire
 from fanfold.failures import Failure
 from fanfold.protocol import (
@@ -40,6 +46,7 @@ EVENTS: list[Event | BackendEvent] = [
     WorkerStarted(1, 2.0, 3),
     WorkerFailed(1, FAILURE, 2.0),
     RecordsWritten((1, 2), 3.0),
+    RecordRefused(1, Failure(kind="contract", message="m"), 2.0),
     WriteFailed(1, "m", "t", 2.0),
     WriterClosed(1.0),
 ]
