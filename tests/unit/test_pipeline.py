@@ -325,8 +325,15 @@ def test_run_options_that_come_later_are_refused_by_name(driver):
     for use in (to_text.run, to_text.stream):
         with pytest.raises(ff.UsageError, match=r"FF228 .*'max_failed' is not available yet"):
             use([1], max_failed=3)
-        with pytest.raises(ff.UsageError, match=r"FF228 .*no run option 'max_fialed'"):
-            use([1], max_fialed=3)
+        for name in ("retries", "timeout", "memory"):
+            with pytest.raises(ff.UsageError, match=f"FF228 .*{name!r} is not available yet"):
+                use([1], **{name: 3})
+        with pytest.raises(ff.UsageError, match=r"FF228 .*'weights' is a setting .*\.using"):
+            use([1], weights="x")
+        with pytest.raises(ff.UsageError, match=r"no option 'bakcend'. Did you mean 'backend'\?"):
+            use([1], bakcend="inline")
+    with pytest.raises(ff.UsageError, match=r"stream\(\) has no option 'limit'. Known: backend, "):
+        to_text.stream([1], limit=1)
     assert driver.asked == []
 
 
