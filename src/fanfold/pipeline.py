@@ -101,7 +101,7 @@ class Pipeline(Generic[P, R]):
         return self._plan
 
     def explain(self, format: Literal["text", "mermaid"] = "text") -> str:
-        """The plan for people: levels, calls, queues, pools, broadcasts and warnings.
+        """The plan for people: settings, levels, calls, queues, pools, broadcasts and warnings.
 
         Args:
             format: ``"text"``, or ``"mermaid"`` for a flowchart that many Markdown viewers draw.
@@ -110,7 +110,16 @@ class Pipeline(Generic[P, R]):
             PipelineError: The pipeline has problems.
             UsageError: There is no such format (FF226).
         """
-        return explain(self.plan(), format)
+        plan = self.plan()
+        rows: list[tuple[str, object, str]] = []
+        for name, setting in self._declaration.settings.items():
+            changed = name in self._values and self._values[name] is not setting.default
+            if setting.required:
+                remark = "has no default"
+            else:
+                remark = f"default: {setting.default!r}" if changed else "the default"
+            rows.append((name, self.settings[name], remark))
+        return explain(plan, format, rows)
 
     def __repr__(self) -> str:
         return f"<Pipeline {self.name}({', '.join(self._declaration.sources)})>"

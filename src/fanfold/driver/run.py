@@ -83,6 +83,12 @@ def run(
             it had done, with open roots as *unfinished*. A second one stops at once.
     """
     items = as_source(source)
+    if limit is not None and limit < 1:
+        raise UsageError(
+            "FF428",
+            f"limit={limit} leaves nothing to run.",
+            "Give a number of items, or None for all.",
+        )
     writer = bind_sinks(plan, sink)
     in_order(order)
     make_backend(backend)  # a wrong name is told before anything is made on disk
