@@ -263,7 +263,7 @@ class Pipeline(Generic[P, R]):
             backend: ``"local"`` (worker processes), ``"inline"`` (this thread), or a backend object.
             run_dir: Where ``report.json`` and ``failures.jsonl`` go; by default ``OUT/.fanfold/RUN``.
             order: Records in the order of the ``"source"``, or as they are ``"completed"``.
-            limit: Take only so many items of the source.
+            limit: Take only so many items of the source, at least one.
             progress: False: show none. Otherwise standard error shows it, live on a terminal.
             duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
             **later: Options that are not available yet, refused by name.
@@ -276,7 +276,7 @@ class Pipeline(Generic[P, R]):
             UsageError: The arguments do not fit together, or an option is not available (FF228).
             SetupError: A worker or the backend cannot be started.
             SourceError: The source cannot go on. What had ended before is written.
-            SinkError: Records cannot be written.
+            SinkError: Records cannot be written. (A value that a sink has no form for fails its root only.)
         """
         self._refuse("run", later)
         from fanfold.driver import run as driver

@@ -78,9 +78,9 @@ def run(
         UsageError: The arguments do not fit together.
         SetupError: A worker or the backend cannot be started.
         SourceError: The source cannot go on. What had ended before is written.
-        SinkError: Records cannot be written.
-        KeyboardInterrupt: Ctrl-C or SIGTERM stopped the run, in an orderly way; ``error.report`` tells what
-            it had done, with open roots as *unfinished*. A second one stops at once.
+        SinkError: Records cannot be written (a value that a sink has no form for only fails its root).
+        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP stopped the run, in an orderly way; ``error.report`` tells
+            what it had done, with open roots as *unfinished*. A second one stops at once.
     """
     items = as_source(source)
     if limit is not None and limit < 1:
