@@ -212,7 +212,9 @@ class Broken(Sink):
     def folder(self) -> Path:
         return self._folder
 
-    target = "nowhere"
+    @property
+    def target(self) -> str:
+        return "nowhere"
 
     def open(self) -> None:
         self._folder.mkdir(exist_ok=True)
