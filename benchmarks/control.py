@@ -4,7 +4,7 @@ Cases: ``50-per-parent`` and ``5-per-parent`` (document → pages → read → g
 worker process per stage), ``routed`` (alternating split and merge with 1 % failed children, where runs break
 into singles), ``engine-only`` (engine and dispatch alone, in this process, workers played by the benchmark).
 
-Options: ``--children=N`` (default 1,000,000), ``--case=NAME``, ``--repeat=N`` (the best of N is told).
+Options: ``--children=N`` (default 2,000,000), ``--case=NAME``, ``--repeat=N`` (the best of N is told).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def run(report: Report, options: Sequence[str]) -> None:
     """Measure the cases asked for."""
     parts = (option.lstrip("-").partition("=") for option in options)
     given = {name: value for name, _, value in parts}
-    children = int(given.get("children", 1_000_000))
+    children = int(given.get("children", 2_000_000))
     repeat = int(given.get("repeat", 1))
     for case in [given["case"]] if "case" in given else list(TARGETS):
         report.note(f"{case}, {children:,} children")

@@ -7,9 +7,10 @@ model's work, checking and lowering the compiler's, running the driver's; this m
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Generator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeVar, overload
 
 from fanfold.compiler.compile import compile_graph
 from fanfold.compiler.explain import explain
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+_ANNOUNCED: Final = frozenset(
+    ("max_failed", "memory", "resume", "retries", "retry_failed", "seed", "timeout", "timeout_s")
+)
+"""Run options that will come; the last ones are often looked for here, where a stage will have them."""
 
 
 class Pipeline(Generic[P, R]):
@@ -94,7 +101,7 @@ class Pipeline(Generic[P, R]):
         return self._plan
 
     def explain(self, format: Literal["text", "mermaid"] = "text") -> str:
-        """The plan for people: levels, calls, queues, pools, broadcasts and warnings.
+        """The plan for people: settings, levels, calls, queues, pools, broadcasts and warnings.
 
         Args:
             format: ``"text"``, or ``"mermaid"`` for a flowchart that many Markdown viewers draw.
@@ -103,7 +110,16 @@ class Pipeline(Generic[P, R]):
             PipelineError: The pipeline has problems.
             UsageError: There is no such format (FF226).
         """
-        return explain(self.plan(), format)
+        plan = self.plan()
+        rows: list[tuple[str, object, str]] = []
+        for name, setting in self._declaration.settings.items():
+            changed = name in self._values and self._values[name] is not setting.default
+            if setting.required:
+                remark = "has no default"
+            else:
+                remark = f"default: {setting.default!r}" if changed else "the default"
+            rows.append((name, self.settings[name], remark))
+        return explain(plan, format, rows)
 
     def __repr__(self) -> str:
         return f"<Pipeline {self.name}({', '.join(self._declaration.sources)})>"
@@ -247,7 +263,7 @@ class Pipeline(Generic[P, R]):
             backend: ``"local"`` (worker processes), ``"inline"`` (this thread), or a backend object.
             run_dir: Where ``report.json`` and ``failures.jsonl`` go; by default ``OUT/.fanfold/RUN``.
             order: Records in the order of the ``"source"``, or as they are ``"completed"``.
-            limit: Take only so many items of the source.
+            limit: Take only so many items of the source, at least one.
             progress: False: show none. Otherwise standard error shows it, live on a terminal.
             duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
             **later: Options that are not available yet, refused by name.
@@ -260,9 +276,9 @@ class Pipeline(Generic[P, R]):
             UsageError: The arguments do not fit together, or an option is not available (FF228).
             SetupError: A worker or the backend cannot be started.
             SourceError: The source cannot go on. What had ended before is written.
-            SinkError: Records cannot be written.
+            SinkError: Records cannot be written. (A value that a sink has no form for fails its root only.)
         """
-        _refuse(later)
+        self._refuse("run", later)
         from fanfold.driver import run as driver
 
         return driver.run(
@@ -300,7 +316,7 @@ class Pipeline(Generic[P, R]):
             UsageError: The arguments do not fit together, or an option is not available (FF228).
             FanfoldError: While iterating: as :meth:`run`.
         """
-        _refuse(later)
+        self._refuse("stream", later)
         from fanfold.driver import run as driver
 
         return driver.stream(
@@ -334,23 +350,32 @@ class Pipeline(Generic[P, R]):
             )
         return tuple(values[name] for name in sources)
 
+    def _refuse(self, method: Literal["run", "stream"], options: Mapping[str, Any]) -> None:
+        """Tell why a method does not have the first of these options."""
+        for name in options:
+            if name in self._declaration.settings:
+                raise UsageError(
+                    "FF228",
+                    f"{name!r} is a setting of pipeline {self.name!r}, no run option.",
+                    f"Use .using({{{name!r}: …}}).{method}(…).",
+                )
+            parameters = inspect.signature(getattr(Pipeline, method)).parameters.values()
+            known = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+            if name in _ANNOUNCED:
+                raise UsageError(
+                    "FF228",
+                    f"the run option {name!r} is not available yet.",
+                    f"Leave it out; {method}() has {', '.join(known)}.",
+                )
+            raise UsageError(
+                "FF228", f"{method}() has no option {name!r}.", did_you_mean(name, known)
+            )
+
     def _inlined(self, trace: Trace, values: tuple[Any, ...], settings: Mapping[str, Any]) -> Any:
         if trace.inputs(f"pipeline {self.name!r}", values) is None:
             return trace.broken(values, 1)[0]
         with trace.inlining(self._overrides):
             return self._declaration.function(*values, **{**self.settings, **settings})
-
-
-_ANNOUNCED = ("resume", "memory", "max_failed", "retry_failed", "seed")
-
-
-def _refuse(options: Mapping[str, Any]) -> None:
-    for name in options:
-        if name in _ANNOUNCED:
-            raise UsageError(
-                "FF228", f"the run option {name!r} is not available yet.", "Leave it out."
-            )
-        raise UsageError("FF228", f"there is no run option {name!r}.")
 
 
 @overload

@@ -93,6 +93,8 @@ class WorkerFailed(NamedTuple):
     worker: int
     failure: Failure
     time_s: float = 0.0
+    told: tuple[str, str, str] | None = None
+    """Code, message and hint of an error of Fanfold's own, which says all that is needed."""
 
 
 class WorkerDied(NamedTuple):

@@ -101,6 +101,23 @@ def cannot_start(item: ff.Port[int]) -> ff.Port[Any]:
     return needs_weights()(item)
 
 
+class NeedsGpu:
+    def __init__(self) -> None:
+        print("\x1b[33mlooking for a GPU\x1b[0m")
+        raise ff.SetupError("FF452", "there is no GPU.", "Leave out cuda=true.")
+
+    def __call__(self, item: int) -> int:
+        return item
+
+
+needs_gpu = ff.stage(NeedsGpu)
+
+
+@ff.pipeline
+def lacks_gpu(item: ff.Port[int]) -> ff.Port[Any]:
+    return needs_gpu()(item)
+
+
 @ff.stage
 def fragile(item: int) -> int:
     if item < 0:

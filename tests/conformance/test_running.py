@@ -212,7 +212,9 @@ class Broken(Sink):
     def folder(self) -> Path:
         return self._folder
 
-    target = "nowhere"
+    @property
+    def target(self) -> str:
+        return "nowhere"
 
     def open(self) -> None:
         self._folder.mkdir(exist_ok=True)
@@ -256,6 +258,18 @@ def test_a_value_that_the_sink_cannot_write_fails_its_root_alone(backend, tmp_pa
     assert failure["call"] == f"write_jsonl({str(file)!r})"
     assert "the record of '1' cannot be written" in failure["message"]
     assert report.failures[0].example["message"] == failure["message"]
+
+
+def test_an_error_of_our_own_stops_the_start_with_its_own_words_alone(backend, tmp_path):
+    with pytest.raises(ff.SetupError) as told:
+        stages.lacks_gpu.run(range(5), ff.write_jsonl(tmp_path), backend=backend, progress=False)
+    error = told.value
+    assert (error.code, error.message, error.hint) == (
+        "FF452", "there is no GPU.", "Leave out cuda=true.",
+    )  # fmt: skip
+    assert error.exit_code == 3
+    (note,) = error.__notes__  # for those who want to know where
+    assert "running_stages.py" in note
 
 
 def test_bytes_are_written_as_files(backend, tmp_path):

@@ -75,7 +75,7 @@ def processes_with(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("backend", ["local", "inline"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_a_run_and_keeps_what_it_finished(program, tmp_path, backend, number):
     out = tmp_path / "out"
     process = program("-c", PROGRAM, str(out), backend)

@@ -74,6 +74,32 @@ def test_a_death_between_batches_runs_nothing():
         assert died.running is None and "SIGKILL" in died.reason
 
 
+def test_a_batch_that_was_there_and_not_begun_is_not_what_killed_the_worker():
+    with Session(LocalBackend(), call_plan(s.Counter, args=())) as run:
+        ((_, pid),) = run.run([None]).values.values()
+        os.kill(pid, signal.SIGSTOP)
+        run.submit([None])
+        run.backend.poll(0)
+        os.kill(pid, signal.SIGKILL)
+        (died,) = run.wait(WorkerDied)
+        assert died.running is None
+
+
+def test_blocks_of_a_new_life_are_not_taken_for_those_of_an_old_one():
+    with Session(LocalBackend(), call_plan(s.die)) as run:
+        old = run.run([b"o" * 30_000])
+        assert old.values == {0: b"o" * 30_000}
+        run.release(old)
+        run.submit(["kill"])
+        run.wait(WorkerDied)
+        run.backend.restart(0)
+        run.wait(WorkerStarted)
+        new = run.run(["n" * 29_990])
+        assert new.values == {0: "n" * 29_990}
+        (before,), (after,) = refs_of(old.events), refs_of(new.events)
+        assert before[:3] == after[:3] and before != after, "the same place, another block"
+
+
 def test_a_restarted_worker_is_constructed_anew_and_may_die_again():
     plan = call_plan(s.die)
     with Session(LocalBackend(), plan) as run:

@@ -1,5 +1,6 @@
 """The front door: compiling, changing, inlining, and what is handed to the driver."""
 
+import re
 import types
 from typing import Any
 
@@ -321,12 +322,26 @@ def test_nothing_runs_before_the_pipeline_is_right(driver):
     assert driver.asked == []
 
 
+def test_explain_shows_settings_and_their_defaults():
+    text = to_text.using({"dpi": 300}).explain()
+    assert re.search(
+        r"^settings\n  weights  'a.onnx'  the default\n  dpi +300 +default: 150$", text, re.M
+    )
+
+
 def test_run_options_that_come_later_are_refused_by_name(driver):
     for use in (to_text.run, to_text.stream):
         with pytest.raises(ff.UsageError, match=r"FF228 .*'max_failed' is not available yet"):
             use([1], max_failed=3)
-        with pytest.raises(ff.UsageError, match=r"FF228 .*no run option 'max_fialed'"):
-            use([1], max_fialed=3)
+        for name in ("retries", "timeout", "memory"):
+            with pytest.raises(ff.UsageError, match=f"FF228 .*{name!r} is not available yet"):
+                use([1], **dict[str, Any]({name: 3}))
+        with pytest.raises(ff.UsageError, match=r"FF228 .*'weights' is a setting .*\.using"):
+            use([1], weights="x")
+        with pytest.raises(ff.UsageError, match=r"no option 'bakcend'. Did you mean 'backend'\?"):
+            use([1], bakcend="inline")
+    with pytest.raises(ff.UsageError, match=r"stream\(\) has no option 'limit'. Known: backend, "):
+        to_text.stream([1], limit=1)
     assert driver.asked == []
 
 

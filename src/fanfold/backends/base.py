@@ -15,7 +15,7 @@ from fanfold.columns import Column, Ref
 from fanfold.errors import FanfoldError, SinkValueError
 from fanfold.failures import Failure
 from fanfold.plan import Plan
-from fanfold.protocol import Event, RootResult, Rows, RunBatch
+from fanfold.protocol import Event, RootResult, Rows, RunBatch, WorkerFailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +158,18 @@ def write_failed(root: int, error: BaseException) -> WriteFailed:
         return WriteFailed(root, str(error))
     text = "".join(traceback.format_exception(error))
     return WriteFailed(root, f"{type(error).__name__}: {error}", text)
+
+
+def worker_failed(worker: int, error: BaseException, name: str = "") -> WorkerFailed:
+    """The event for an exception that kept a worker, called ``name``, from being made.
+
+    Of Fanfold's own errors the words travel, as plain text: a user may have derived a class from them that the
+    driver cannot load.
+    """
+    told = None
+    if isinstance(error, FanfoldError):
+        told = (str(error.code), str(error.message), str(error.hint))
+    return WorkerFailed(worker, Failure.from_exception(error, worker=name), told=told)
 
 
 def output_values(

@@ -19,15 +19,15 @@ from fanfold.backends.base import (
     WriterClosed,
     output_values,
     record_refused,
+    worker_failed,
     write_failed,
 )
 from fanfold.backends.stage_plan import stage_plan
 from fanfold.backends.worker import StageRunner
 from fanfold.columns import Column, Ref, assemble
 from fanfold.errors import SinkValueError
-from fanfold.failures import Failure
 from fanfold.plan import Plan
-from fanfold.protocol import Event, RootResult, Rows, RunBatch, WorkerFailed, WorkerStarted
+from fanfold.protocol import Event, RootResult, Rows, RunBatch, WorkerStarted
 
 CONTAINED: Final = (Exception, SystemExit)
 """What fails an item here: not ``KeyboardInterrupt``, which is the user's own."""
@@ -166,7 +166,7 @@ class InlineBackend:
         try:
             runner.construct()
         except self._contain as error:
-            self._tell([WorkerFailed(worker, Failure.from_exception(error, worker=spec.name))])
+            self._tell([worker_failed(worker, error, spec.name)])
             return
         self._runners[worker] = runner
         self._tell([WorkerStarted(worker)])

@@ -11,6 +11,7 @@ alternatives take 60 and more.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import sys
 import traceback
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt as error:
         report = getattr(error, "report", None)
-        text = f"fanfold: {error or 'interrupted'}"
+        text = f"fanfold: {str(error) or 'interrupted before anything ran'}"
         print(text if report is None else f"{text}\n{report.summary()}", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
@@ -76,7 +77,7 @@ def _explain(options: argparse.Namespace) -> int:
     from fanfold.cli.target import load
 
     target = load(options.target, options.set)
-    print(target.pipeline.explain("mermaid" if options.mermaid else "text"))
+    print(target.pipeline.explain("mermaid" if options.mermaid else options.format))
     return 0
 
 
@@ -106,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="fanfold", description="Prepare training data: fan out, share model calls, fold back."
     )
+    parser.add_argument("--version", action=_Version, help="show the version and leave")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     run = commands.add_parser("run", parents=[common], help="run a pipeline over files")
@@ -137,7 +139,11 @@ def _parser() -> argparse.ArgumentParser:
     shown.add_argument("--quiet", action="store_true", help="print nothing but errors")
 
     explain = commands.add_parser("explain", parents=[common], help="show a pipeline's plan")
-    explain.add_argument("--mermaid", action="store_true", help="as a Mermaid flowchart")
+    form = explain.add_mutually_exclusive_group()
+    form.add_argument(
+        "--format", choices=("text", "mermaid"), default="text", help="form (default: text)"
+    )
+    form.add_argument("--mermaid", action="store_true", help="the same as --format mermaid")
 
     check = commands.add_parser(
         "check", parents=[common], help="compile a pipeline and run a few samples"
@@ -145,6 +151,23 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("paths", nargs="+", metavar="PATH", help=_PATHS)
     check.add_argument("-n", type=_count, default=3, help="how many samples (default: 3)")
     return parser
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            found = version("fanfold")
+        except PackageNotFoundError:  # run from its sources
+            found = "(not installed)"
+        print(f"fanfold {found}")
+        parser.exit()
 
 
 def _count(text: str) -> int:
@@ -161,4 +184,5 @@ def _print_error(error: FanfoldError, *, debug: bool) -> None:
     if error.hint:
         print(f"  {error.hint}", file=sys.stderr)
     if error.report is not None:
-        print(error.report.summary(), file=sys.stderr)
+        # Why it stopped has just been said.
+        print(dataclasses.replace(error.report, stopped=None).summary(), file=sys.stderr)

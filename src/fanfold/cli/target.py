@@ -21,6 +21,7 @@ from fanfold.data.jsonl_sink import write_jsonl
 from fanfold.data.jsonl_source import read_jsonl
 from fanfold.data.sources import Source
 from fanfold.errors import FanfoldError, SetupError, UsageError
+from fanfold.model.definition import did_you_mean
 from fanfold.pipeline import Pipeline
 from fanfold.pipelines import READY_MADE
 
@@ -51,11 +52,7 @@ def load(name: str, changes: Sequence[str] = ()) -> Target:
         pipeline = _attribute(*name.rsplit(":", 1))
         target = Target(pipeline, _source_of, lambda out: _sinks_of(pipeline, out))
     else:
-        raise UsageError(
-            "FF501",
-            f"there is no ready-made pipeline {name!r}.",
-            f"Name one of {', '.join(READY_MADE)}, or MODULE:PIPELINE for one of your own.",
-        )
+        raise _unnamed(name)
     return Target(changed(target.pipeline, changes), target.source, target.sinks)
 
 
@@ -79,6 +76,28 @@ def changed(pipeline: Pipeline[Any, Any], changes: Sequence[str]) -> Pipeline[An
     return pipeline.using(values) if values else pipeline
 
 
+def _unnamed(name: str) -> UsageError:
+    """What to say of a name that is no ready-made pipeline and tells no pipeline of a module."""
+    if name.endswith(".py"):
+        there = _pipelines_of(_module(name))
+        hint = f"Name one of them: {', '.join(f'{name}:{one}' for one in there)}."
+        return UsageError(
+            "FF507",
+            f"{name!r} is a file; which of its pipelines is meant?",
+            hint if there else "There is none in it: declare one with @ff.pipeline.",
+        )
+    offered = did_you_mean(name, READY_MADE).replace("Known:", "Ready-made:")
+    return UsageError(
+        "FF501",
+        f"there is no ready-made pipeline {name!r}.",
+        f"{offered} One of your own is MODULE:PIPELINE or FILE.py:PIPELINE.",
+    )
+
+
+def _pipelines_of(module: ModuleType) -> list[str]:
+    return [name for name, value in vars(module).items() if isinstance(value, Pipeline)]
+
+
 def _ready_made(name: str) -> ModuleType:
     try:
         return importlib.import_module(READY_MADE[name])
@@ -95,7 +114,7 @@ def _attribute(module_name: str, attribute: str) -> Pipeline[Any, Any]:
     found = getattr(module, attribute, None)
     if isinstance(found, Pipeline):
         return found
-    there = [name for name, value in vars(module).items() if isinstance(value, Pipeline)]
+    there = _pipelines_of(module)
     what = "does not exist" if found is None else f"is a {type(found).__name__}, not a pipeline"
     raise UsageError(
         "FF503",
@@ -137,10 +156,23 @@ def _module(name: str) -> ModuleType:
 
 
 def _source_of(paths: Sequence[str]) -> Source[Any]:
-    """JSON Lines become items, anything else files."""
-    if all(path.endswith(_JSON_LINES) for path in paths):
-        return read_jsonl(*paths)
-    return read_files(*paths)
+    """JSON Lines become items, anything else files.
+
+    Raises:
+        UsageError: Both are given: a pipeline takes one kind of item.
+    """
+    lines = [path for path in paths if path.endswith(_JSON_LINES)]
+    if not lines:
+        return read_files(*paths)
+    if len(lines) < len(paths):
+        other = next(path for path in paths if path not in lines)
+        raise UsageError(
+            "FF506",
+            f"{lines[0]!r} gives an item for each of its lines, {other!r} is an item itself; a run takes "
+            "one kind only.",
+            "Run them one after the other, or read both in Python with sources of your choice.",
+        )
+    return read_jsonl(*paths)
 
 
 def _sinks_of(pipeline: Pipeline[Any, Any], out: str | os.PathLike[str]) -> Any:

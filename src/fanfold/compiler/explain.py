@@ -29,12 +29,15 @@ from fanfold.plan import (
 _ARGUMENT_LIMIT_CHARS = 40
 
 
-def explain(plan: Plan, format: str = "text") -> str:
+def explain(
+    plan: Plan, format: str = "text", settings: Sequence[tuple[str, object, str]] = ()
+) -> str:
     """A plan for people.
 
     Args:
         plan: The plan.
         format: ``"text"`` or ``"mermaid"``.
+        settings: Name, value and a remark for each setting with which the plan was made.
 
     Raises:
         UsageError: There is no such format (FF226).
@@ -44,6 +47,7 @@ def explain(plan: Plan, format: str = "text") -> str:
     if format != "text":
         raise UsageError("FF226", f"explain has no format {format!r}.", 'Use "text" or "mermaid".')
     sections = [
+        ("settings", [[name, _shown(value), remark] for name, value, remark in settings]),
         ("levels", _levels(plan)),
         ("calls, each with a ready queue of its own", _calls(plan)),
         ("pools of workers", _pools(plan)),

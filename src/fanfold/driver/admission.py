@@ -16,6 +16,7 @@ from fanfold.data.files import File
 from fanfold.data.sources import Source
 from fanfold.errors import FanfoldError, SourceError, UsageError
 from fanfold.extract import facts
+from fanfold.observe.report import plural
 from fanfold.plan import Plan
 from fanfold.protocol import RootsAdmitted, Rows, StreamRows
 
@@ -204,7 +205,7 @@ def _told(source: str, error: Exception, items: int) -> FanfoldError:
         return error
     told = SourceError(
         "FF316",
-        f"{source} raised {type(error).__name__} after {items} items: {error}.",
+        f"{source} raised {type(error).__name__} after {plural(items, 'item')}: {error}.",
         "What it gave before was run to its end; mend the source and run again.",
     )
     told.__cause__ = error

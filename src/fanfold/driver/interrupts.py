@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM during a run: the first one stops it in an orderly way, the second one at once.
+"""Ctrl-C, SIGTERM and SIGHUP during a run: the first one stops it in an orderly way, the second one at once.
 
 Owns the signal handlers, which are set only in the main thread, only while a run is going and only in the place
 of Python's own: a program that handles these signals itself keeps doing so.
@@ -11,7 +11,7 @@ import threading
 from types import FrameType
 from typing import Any, Final
 
-_NAMES: Final = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+_NAMES: Final = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
 
 
 class Interrupts:
@@ -32,6 +32,7 @@ class Interrupts:
             for number, own in (
                 (signal.SIGINT, signal.default_int_handler),
                 (signal.SIGTERM, signal.SIG_DFL),
+                (signal.SIGHUP, signal.SIG_DFL),  # the terminal is closed; nohup has it ignored
             ):
                 if signal.getsignal(number) is own:
                     self._replaced[number] = signal.signal(number, self._arrived)

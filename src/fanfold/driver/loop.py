@@ -319,7 +319,7 @@ class Loop:
                 if self.first_worker_s is None:
                     self.first_worker_s = self._clock()
             case WorkerFailed():
-                raise self._cannot_start(event.worker, event.failure)
+                raise self._cannot_start(event)
             case WorkerDied() if event.running is None:
                 self._deaths[event.worker] += 1
                 if self._deaths[event.worker] >= DEATHS_AT_START:
@@ -331,7 +331,13 @@ class Loop:
                         "Try the stage on its own: construct it in a script and see what happens.",
                     )
 
-    def _cannot_start(self, worker: int, failure: Failure) -> SetupError:
+    def _cannot_start(self, event: WorkerFailed) -> SetupError:
+        worker, failure = event.worker, event.failure
+        if event.told is not None:
+            error = SetupError(*event.told)
+            if failure.traceback:
+                error.add_note(f"In {failure.worker}:\n{failure.traceback.rstrip()}")
+            return error
         spec = self._workers[worker]
         stage = spec.name.rpartition("[")[0]
         trace = f"\n{failure.traceback.rstrip()}\n" if failure.traceback else ""

@@ -78,11 +78,17 @@ def run(
         UsageError: The arguments do not fit together.
         SetupError: A worker or the backend cannot be started.
         SourceError: The source cannot go on. What had ended before is written.
-        SinkError: Records cannot be written.
-        KeyboardInterrupt: Ctrl-C or SIGTERM stopped the run, in an orderly way; ``error.report`` tells what
-            it had done, with open roots as *unfinished*. A second one stops at once.
+        SinkError: Records cannot be written (a value that a sink has no form for only fails its root).
+        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP stopped the run, in an orderly way; ``error.report`` tells
+            what it had done, with open roots as *unfinished*. A second one stops at once.
     """
     items = as_source(source)
+    if limit is not None and limit < 1:
+        raise UsageError(
+            "FF428",
+            f"limit={limit} leaves nothing to run.",
+            "Give a number of items, or None for all.",
+        )
     writer = bind_sinks(plan, sink)
     in_order(order)
     make_backend(backend)  # a wrong name is told before anything is made on disk

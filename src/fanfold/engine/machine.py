@@ -32,6 +32,7 @@ from fanfold.engine.roots import Roots
 from fanfold.engine.rules import Causes, Rule
 from fanfold.engine.statistics import CallCounts
 from fanfold.engine.wiring import wire
+from fanfold.errors import InternalError
 from fanfold.failures import Failure
 from fanfold.plan import CallNode, Plan
 from fanfold.protocol import (
@@ -213,7 +214,15 @@ class Machine:
         if batch is None or batch.attempt != event.attempt:
             self._discard(event.streams)
             return
-        batch.finished |= below(event.count) << event.first
+        told = below(event.count) << event.first
+        if event.first + event.count > batch.count or batch.finished & told:
+            raise self._broken(
+                "FF902",
+                event.batch,
+                batch,
+                f"tasks {event.first} to {event.first + event.count - 1} were reported",
+            )
+        batch.finished |= told
         failed: dict[Chunk, int] = {}
         for task, failure in event.failures:
             chunk, offset = batch.find(task)
@@ -257,7 +266,19 @@ class Machine:
     def _batch_finished(self, event: BatchFinished) -> None:
         batch = self._end_batch(event.batch)
         if batch is not None:
+            if batch.finished != below(batch.count):
+                raise self._broken("FF903", event.batch, batch, "it was reported as finished")
             self.counts[batch.call].busy_s += event.busy_s
+
+    def _broken(self, code: str, number: int, batch: Batch, what: str) -> InternalError:
+        """A backend broke rule 4 of the protocol; going on would lose items without a word."""
+        name = self.counts[batch.call].name
+        return InternalError(
+            code,
+            f"the backend's report of batch {number} of call {name!r} cannot be: {what}, it has "
+            f"{batch.count} tasks, of which {batch.finished.bit_count()} had been reported before.",
+            "The protocol's rules are in fanfold/protocol.py; the backend broke one.",
+        )
 
     def _batch_raised(self, event: BatchRaised) -> None:
         batch = self._end_batch(event.batch)

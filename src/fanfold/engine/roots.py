@@ -13,6 +13,7 @@ from fanfold.columns import Column
 from fanfold.engine.bits import below, bit_positions
 from fanfold.engine.groups import SPAN, Chunk, Group
 from fanfold.engine.ready import Entry
+from fanfold.errors import InternalError
 from fanfold.failures import Failure
 from fanfold.outcomes import Status
 from fanfold.protocol import RootResult
@@ -237,6 +238,12 @@ class Roots:
         by_chunk: dict[int, int] = {}
         keys = self._keys
         for root in roots:
+            if root not in keys:
+                raise InternalError(
+                    "FF904",
+                    f"root {root} was reported as committed, but it is not among the open roots.",
+                    "Each root is committed once, after it has ended.",
+                )
             number = root // SPAN
             by_chunk[number] = by_chunk.get(number, 0) | 1 << root % SPAN
             del keys[root]

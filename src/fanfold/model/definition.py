@@ -21,6 +21,7 @@ ANNOUNCED: Final = frozenset(
         "retries",
         "retry_on",
         "backoff",
+        "timeout",
         "timeout_s",
         "gpus",
         "memory",
@@ -44,7 +45,14 @@ ANNOUNCED: Final = frozenset(
         "accelerator",
     }
 )
-"""Options that the programming model has and this version does not."""
+"""Options that the programming model has (or that are often looked for) and this version does not."""
+_ELSEWHERE: Final = {
+    "num_gpus": "A replica's GPUs will be gpus=, which is not available yet.",
+    "num_cpus": "The cores of a replica are cpus=.",
+    "concurrency": "The number of workers that hold the stage is replicas=.",
+    "num_workers": "The number of workers that hold the stage is replicas=.",
+}
+"""What other libraries call an option."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +153,7 @@ def check_options(stage: str, options: Mapping[str, Any]) -> StageOptions:
             raise DefinitionError(
                 "FF104",
                 f"stage {stage!r} has an unknown option {name!r}.",
-                did_you_mean(name, known),
+                _ELSEWHERE.get(name) or did_you_mean(name, known),
             )
     checked = dict(options)
     for name in ("replicas", "cpus"):

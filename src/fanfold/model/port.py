@@ -99,6 +99,18 @@ class Port(Generic[T_co]):
         def __ge__(self, other: object) -> Any:
             return self._compared(other, ">=")
 
+        def _computed(self, other: object) -> Any:
+            if not self._trace.active:
+                return NotImplemented
+            return self._trace.misused(
+                self, "is computed with (an operator such as +)", "Compute in a stage."
+            )
+
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _computed
+        __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _computed
+        __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _computed
+        __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _computed
+
         def _compared(self, other: object, sign: str) -> Any:
             if not self._trace.active:
                 return NotImplemented

@@ -62,12 +62,17 @@ def parse_text(what: str, text: str, kind: Any) -> Any:
     try:
         return _parse(text, kind)
     except ValueError as error:
-        shown = getattr(kind, "__name__", None) if isinstance(kind, type) else None
         raise DefinitionError(
             "FF224",
-            f"{what}: {text!r} is no {shown or str(kind)}.",
+            f"{what}: {text!r} is {_not_a(kind)}.",
             str(error) if error.args and "invalid literal" not in str(error) else "",
         ) from None
+
+
+def _not_a(kind: Any) -> str:
+    if typing.get_origin(kind) is Literal:
+        return "none of its values"
+    return f"no {kind.__name__ if isinstance(kind, type) else str(kind).replace('typing.', '')}"
 
 
 def _parse(text: str, kind: Any) -> Any:

@@ -260,7 +260,12 @@ def _summary(report: Report) -> list[str]:
         lines.append(
             f"  stopped early: {report.stopped.code} {_first_line(report.stopped.message)}"
         )
-    lines += [f"  written: {output}" for output in report.outputs]
+    if written := report.roots.get(Status.DONE.value, 0) + report.roots.get(
+        Status.PARTIAL.value, 0
+    ):
+        every = plural(report.admitted, report.root_level)
+        of = every if written == report.admitted else f"{written:,} of {every}"
+        lines += [f"  written: records of {of} to {output}" for output in report.outputs]
     if report.run_dir is not None:
         lines.append(f"  details: {report.run_dir}")
     return lines

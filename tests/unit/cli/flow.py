@@ -32,4 +32,20 @@ def pair(file: ff.Port[ff.File]) -> tuple[ff.Port[int], ff.Port[int]]:
     return length(file), length(file)
 
 
+class NeedsGpu:
+    def __init__(self) -> None:
+        raise ff.SetupError("FF452", "there is no GPU.", "Leave out cuda=true.")
+
+    def __call__(self, item: dict[str, Any]) -> dict[str, Any]:
+        return item
+
+
+needs_gpu = ff.stage(NeedsGpu)
+
+
+@ff.pipeline
+def on_gpu(item: ff.Port[dict[str, Any]]) -> ff.Port[dict[str, Any]]:
+    return needs_gpu()(item)
+
+
 not_a_pipeline = 3

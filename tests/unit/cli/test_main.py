@@ -43,6 +43,18 @@ def test_a_run_writes_records_and_tells_where(place, capsys):
     assert shown.err == ""
 
 
+@pytest.mark.parametrize("backend", ["inline", "local"])
+def test_a_stage_that_lacks_something_is_told_once_and_without_a_traceback(capsys, backend):
+    command = ["run", f"{FLOW}:on_gpu", "rows.jsonl", "--out", "out", "--backend", backend]
+    assert main(command) == 3
+    said = capsys.readouterr().err
+    assert said.startswith("fanfold: FF452 there is no GPU.\n  Leave out cuda=true.\n")
+    assert said.count("there is no GPU") == 1
+    assert "Traceback" not in said and "FF423" not in said
+    assert main([*command, "--debug"]) == 3
+    assert "flow.py" in capsys.readouterr().err
+
+
 def test_limit_run_dir_and_quiet(place, capsys):
     assert run("--limit", "1", "--run-dir", "state", "--quiet", "--order", "completed") == 0
     assert records(place) == [{"key": "a", "n": 2}]
@@ -120,11 +132,30 @@ def test_an_interrupt_is_130(monkeypatch, capsys):
     assert capsys.readouterr().err == "fanfold: the run was interrupted by Ctrl-C\n"
 
 
+def test_an_interrupt_before_the_run_is_told_in_words(monkeypatch, capsys):
+    def interrupted(options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(cli._COMMANDS, "run", interrupted)
+    assert run() == 130
+    assert capsys.readouterr().err == "fanfold: interrupted before anything ran\n"
+
+
+def test_the_version_is_shown(capsys):
+    with pytest.raises(SystemExit) as left:
+        main(["--version"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out.startswith("fanfold ")
+
+
 def test_explain_shows_the_plan(capsys):
     assert main(["explain", f"{FLOW}:rows", "--set", "scaled.batch_size=7"]) == 0
     assert "batches of up to 7" in capsys.readouterr().out
-    assert main(["explain", f"{FLOW}:rows", "--mermaid"]) == 0
-    assert "flowchart" in capsys.readouterr().out
+    for words in (["--mermaid"], ["--format", "mermaid"]):
+        assert main(["explain", f"{FLOW}:rows", *words]) == 0
+        assert "flowchart" in capsys.readouterr().out
+    assert main(["explain", f"{FLOW}:rows", "--format", "text"]) == 0
+    assert "pipeline rows" in capsys.readouterr().out
 
 
 def test_check_shows_samples(capsys):

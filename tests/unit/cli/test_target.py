@@ -35,6 +35,9 @@ def test_a_pipeline_is_named_by_module_or_by_file(monkeypatch):
     ("name", "code", "words"),
     [
         ("flow", "FF501", "no ready-made pipeline 'flow'"),
+        ("documnets", "FF501", "Did you mean 'documents'?"),
+        (FLOW, "FF507", f"Name one of them: {FLOW}:rows, {FLOW}:sizes, "),
+        (str(HERE / "__none__.py"), "FF504", "there is no file"),
         (f"{FLOW}:missing", "FF503", "does not exist"),
         (
             f"{FLOW}:not_a_pipeline",
@@ -79,7 +82,12 @@ def test_settings_and_options_are_set():
 def test_paths_are_files_unless_all_are_lines_of_json():
     target = load(f"{FLOW}:sizes")
     assert repr(target.source(["a.jsonl", "b.ndjson"])) == "read_jsonl('a.jsonl', 'b.ndjson')"
-    assert repr(target.source(["a.jsonl", "b.pdf"])) == "read_files('a.jsonl', 'b.pdf')"
+    assert repr(target.source(["a.txt", "b.pdf"])) == "read_files('a.txt', 'b.pdf')"
+
+
+def test_lines_of_json_and_files_are_not_mixed():
+    with pytest.raises(UsageError, match=r"FF506 'a.jsonl' gives .* 'b.pdf' is an item itself"):
+        load(f"{FLOW}:sizes").source(["a.jsonl", "b.pdf"])
 
 
 def test_each_output_gets_a_file():
@@ -99,7 +107,7 @@ def test_each_output_gets_a_file():
 
 @pytest.mark.parametrize("name", [f"{FLOW}:rows", f"{FLOW}:sizes", f"{FLOW}:pair", *READY_MADE])
 def test_output_does_not_go_to_a_url(name):
-    with pytest.raises(UsageError, match="FF323 .*s3://bucket/out"):
+    with pytest.raises(UsageError, match=r"FF323 .*s3://bucket/out"):
         load(name).sinks("s3://bucket/out")
 
 

@@ -95,7 +95,7 @@ def test_a_source_that_raises_is_named_with_its_cause():
     entering = admission(from_items(items()))
     assert entering.pull(10).keys == ("0",)  # type: ignore[union-attr]
     with pytest.raises(
-        SourceError, match=r"FF316 .* raised OSError after 1 items: disk gone"
+        SourceError, match=r"FF316 .* raised OSError after 1 item: disk gone"
     ) as told:
         entering.pull(10)
     assert isinstance(told.value.__cause__, OSError)

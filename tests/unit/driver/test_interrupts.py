@@ -14,7 +14,8 @@ def send(number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "name"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")]
+    ("number", "name"),
+    [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM"), (signal.SIGHUP, "SIGHUP")],
 )
 def test_the_first_signal_is_noted_the_second_raises(number, name):
     with Interrupts() as interrupts:

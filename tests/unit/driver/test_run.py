@@ -43,6 +43,13 @@ def test_calls_and_runs_work_in_other_threads():
     assert values == [True]
 
 
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_leaves_something_to_run(limit, tmp_path):
+    with pytest.raises(ff.UsageError, match=f"FF428 limit={limit} leaves nothing to run"):
+        stages.images.run([1], ff.write_files(tmp_path / "out"), limit=limit, progress=False)
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_check_shows_what_passes_through_each_stage():
     found = stages.strict.check([{"name": "a", "pages": 3}, {"name": "b", "pages": 1}], n=2)
     pages, upper, joined = found.stages

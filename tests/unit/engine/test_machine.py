@@ -6,8 +6,16 @@ import random
 
 import pytest
 
+from fanfold.errors import InternalError
 from fanfold.failures import Failure
-from fanfold.protocol import BatchRaised, RunBatch, TasksFinished, WorkerDied, WorkerStarted
+from fanfold.protocol import (
+    BatchFinished,
+    BatchRaised,
+    RunBatch,
+    TasksFinished,
+    WorkerDied,
+    WorkerStarted,
+)
 from tests.plans import fan_out_plan
 from tests.scripted import Script
 
@@ -235,3 +243,39 @@ def test_everything_is_released_in_the_end() -> None:
     assert script.core.machine.live_rows == {}
     assert sum(script.core.statistics(0).roots.values()) == 40
     assert made > 40
+
+
+def test_a_batch_that_ends_with_tasks_untold_is_an_internal_error() -> None:
+    script = Script(fan_out_plan())
+    script.admit(2)
+    (pages,) = script.dispatch()
+    with pytest.raises(InternalError, match=r"FF903 .*'pages'.*2 tasks, of which 0"):
+        script.event(BatchFinished(pages.batch))
+
+
+@pytest.mark.parametrize(("first", "count"), [(0, 3), (1, 2)])
+def test_tasks_that_a_batch_does_not_have_are_an_internal_error(first: int, count: int) -> None:
+    script = Script(fan_out_plan())
+    script.admit(2)
+    (pages,) = script.dispatch()
+    with pytest.raises(InternalError, match="FF902"):
+        script.event(TasksFinished(pages.batch, first, count, ()))
+
+
+def test_a_task_told_twice_is_an_internal_error() -> None:
+    script = Script(fan_out_plan(), checked=False)
+    script.admit(2)
+    (pages,) = script.dispatch()
+    script.event(TasksFinished(pages.batch, 0, 1, ()))
+    with pytest.raises(InternalError, match="FF902"):
+        script.event(TasksFinished(pages.batch, 0, 2, ()))
+
+
+def test_a_root_committed_twice_is_an_internal_error() -> None:
+    script = Script(fan_out_plan())
+    script.admit(1)
+    (pages,) = script.dispatch()
+    script.finish(pages, failures={0: "bad"})
+    script.commit()
+    with pytest.raises(InternalError, match="FF904"):
+        script.commit()

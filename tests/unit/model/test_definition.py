@@ -50,6 +50,15 @@ def test_an_unknown_option_offers_the_nearest_one():
 
 
 @pytest.mark.parametrize(
+    ("option", "own"),
+    [("num_gpus", "gpus="), ("num_cpus", "cpus="), ("concurrency", "replicas=")],
+)
+def test_an_option_by_the_name_that_others_give_it_is_pointed_to_ours(option, own):
+    error = error_of(len, **{option: 1})
+    assert error.code == "FF104" and own in error.hint
+
+
+@pytest.mark.parametrize(
     "options",
     [
         {"batch_size": 0},

@@ -71,6 +71,16 @@ def test_text_that_is_no_such_value_is_refused(text, kind):
     assert "setting 'x'" in caught.value.message and repr(text) in caught.value.message
 
 
+def test_choices_are_told_in_words():
+    with pytest.raises(ff.DefinitionError) as caught:
+        parse_text("setting 'x'", "slow", Literal["fast", "exact"])
+    assert str(caught.value) == (
+        "FF224 setting 'x': 'slow' is none of its values. Give one of 'fast', 'exact'."
+    )
+    with pytest.raises(ff.DefinitionError, match=r"'x' is no Optional\[int\]\."):
+        parse_text("setting 'x'", "x", Optional[int])  # noqa: UP045
+
+
 def test_a_setting_without_an_annotation_is_read_by_its_default():
     def function(item, *, a=1, b=None, c, d: "int | None" = None, e: "Nowhere" = 2.5):  # type: ignore[name-defined]  # noqa: F821
         return item

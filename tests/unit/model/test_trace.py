@@ -41,6 +41,10 @@ def with_length(document):
     return read(document, *[None] * len(document))
 
 
+def with_sum(document):
+    return read(document + 1)
+
+
 @pytest.mark.parametrize(
     ("function", "line", "words"),
     [
@@ -49,6 +53,7 @@ def with_length(document):
         (with_loop, "for page", "iterated"),
         (with_comparison, "==", "compared with =="),
         (with_length, "len(", "length"),
+        (with_sum, "+ 1", "computed with"),
     ],
 )
 def test_a_port_used_as_a_value_is_told_with_its_line(function, line, words):
@@ -57,6 +62,16 @@ def test_a_port_used_as_a_value_is_told_with_its_line(function, line, words):
     assert words in problem.message
     assert problem.where.file == __file__
     assert problem.where.line == line_of(function, line)
+
+
+@pytest.mark.parametrize("sign", ["+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^"])
+@pytest.mark.parametrize("sides", ["document {} 3", "3 {} document"])
+def test_every_operator_is_told_on_either_side(sign, sides):
+    def pipeline(document):
+        eval(sides.format(sign))
+        return document
+
+    assert "computed with" in problem_of(pipeline).message
 
 
 @pytest.mark.parametrize("sign", ["<", "<=", ">", ">=", "!="])

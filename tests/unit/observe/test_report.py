@@ -137,9 +137,16 @@ def test_the_summary_says_what_failed_where_and_where_things_are():
         "    1 × Ocr raised, such as document b.pdf, page 7:",
         "      ValueError: x",
         "  stopped early: FF316 the source raised",
-        "  written: out/records.jsonl",
+        "  written: records of 8 of 10 documents to out/records.jsonl",
         "  details: out/.fanfold/r1",
     ]
+
+
+def test_the_summary_says_of_how_many_roots_there_are_records():
+    out = ["out/records.jsonl"]
+    everything = str(report(statistics(done=9, partial=1), outputs=out))
+    assert "written: records of 10 documents to out/records.jsonl" in everything
+    assert "written" not in str(report(statistics(failed=6, dropped=4), outputs=out))
 
 
 def test_failures_are_written_as_they_originate(tmp_path):

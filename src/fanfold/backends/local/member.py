@@ -6,12 +6,17 @@ Owns that record and its bookkeeping; what its messages mean to a run is the bac
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 from fanfold.backends.local.channel import DriverChannel
 from fanfold.backends.local.store import BlockRef
+
+_ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
+"""ANSI sequences: colours and the like, a terminal's title, single letters."""
 
 
 class Member:
@@ -73,9 +78,10 @@ class Member:
         self.used.update(refs)
 
     def log_tail(self, limit_bytes: int) -> str:
-        """The end of its output."""
+        """The end of its output, without what colours it on a terminal."""
         size = os.fstat(self.log).st_size
-        return os.pread(self.log, limit_bytes, max(0, size - limit_bytes)).decode(errors="replace")
+        tail = os.pread(self.log, limit_bytes, max(0, size - limit_bytes))
+        return _ESCAPES.sub("", tail.decode(errors="replace"))
 
 
 def _open_log(name: str, log_dir: Path | None) -> int:

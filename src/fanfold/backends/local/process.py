@@ -24,6 +24,7 @@ from fanfold.backends.base import (
     WriterClosed,
     output_values,
     record_refused,
+    worker_failed,
     write_failed,
 )
 from fanfold.backends.local.board import Board
@@ -33,8 +34,7 @@ from fanfold.backends.local.store import ArenaValues
 from fanfold.backends.local.wire import pack_events, unpack_work
 from fanfold.backends.worker import StageRunner
 from fanfold.errors import SinkValueError
-from fanfold.failures import Failure
-from fanfold.protocol import Event, WorkerFailed, WorkerStarted
+from fanfold.protocol import Event, WorkerStarted
 
 THREAD_VARIABLES: Final = (
     "OMP_NUM_THREADS",
@@ -98,7 +98,7 @@ def _serve_stage(setup: Setup, channel: WorkerChannel) -> None:
         runner = StageRunner(pickle.loads(setup.payload), values, emit, worker=setup.name)
         runner.construct()
     except BaseException as error:
-        emit([WorkerFailed(number, Failure.from_exception(error, worker=setup.name))])
+        emit([worker_failed(number, error, setup.name)])
         return
     emit([WorkerStarted(number, pid=pid)])
     while True:

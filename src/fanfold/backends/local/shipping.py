@@ -1,14 +1,21 @@
 """How stages and writers travel to their processes: by name where it can be, by value where it must.
 
-Owns what cloudpickle does not know: a module's function that ``ff.stage`` has taken the place of is still
-found through it, so it need not travel by value, with all the globals that it uses.
+Owns what cloudpickle does not know. A module's function that ``ff.stage`` has taken the place of is still
+found through it, so it need not travel by value, with all the globals that it uses. And code that travels by
+value keeps the name of its file, which cloudpickle drops so that equal code gives equal bytes: tracebacks in a
+worker show where in the user's file something happened. Source that is in no file (a notebook's cell)
+travels along.
 """
 
 from __future__ import annotations
 
 import importlib
 import io
+import linecache
+import os
 import sys
+from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 import cloudpickle
@@ -17,7 +24,17 @@ from fanfold.errors import DefinitionError
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # the library has no types
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, protocol=5)
+        self._places: dict[str, tuple[str, tuple[str, ...]]] = {}
+        """By file name as code has it: how a worker calls the file, and its lines if it is none."""
+
     def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, CodeType):
+            make, arguments = self.dispatch_table[CodeType](obj)
+            if obj.co_filename not in self._places:
+                self._places[obj.co_filename] = _place_of_source(obj.co_filename)
+            return _code_at, (*self._places[obj.co_filename], make, arguments)
         if isinstance(obj, type) or callable(obj):
             place = _place_of_wrapped(obj)
             if place is not None:
@@ -37,7 +54,7 @@ def ship(thing: object, what: str) -> bytes:
     """
     file = io.BytesIO()
     try:
-        _Pickler(file, protocol=5).dump(thing)
+        _Pickler(file).dump(thing)
     except Exception as error:
         raise DefinitionError(
             "FF406",
@@ -46,6 +63,22 @@ def ship(thing: object, what: str) -> bytes:
             'worker; or run with backend="inline".',
         ) from error
     return file.getvalue()
+
+
+def _place_of_source(name: str) -> tuple[str, tuple[str, ...]]:
+    """An absolute name if it is a file; otherwise the name as it is, and the lines if they are known."""
+    if os.path.isfile(name):
+        return os.path.abspath(name), ()
+    return name, tuple(linecache.getlines(name))
+
+
+def _code_at(
+    name: str, lines: tuple[str, ...], make: Callable[..., CodeType], arguments: tuple[Any, ...]
+) -> CodeType:
+    """In the worker: code that knows where it comes from."""
+    if lines and name not in linecache.cache:
+        linecache.cache[name] = (sum(map(len, lines)), None, list(lines), name)
+    return make(*arguments).replace(co_filename=name)
 
 
 def _place_of_wrapped(thing: Any) -> tuple[str, str] | None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, Literal, NotRequired, Protocol, TypedDict
 
-from fanfold.failures import Failure
+from fanfold.failures import Failure, ItemFailure
 from fanfold.pipelines.documents.ocr import LineText
 from fanfold.pipelines.documents.pdf import Page
 
@@ -18,6 +18,8 @@ Method = Literal["native", "ocr", "empty", "failed"]
 
 # What Markdown would take for a heading, or for HTML, and the PDF meant as text.
 _HEADING: Final = re.compile(r"^(\s{0,3})(#{1,6}\s)", re.MULTILINE)
+_OF_DOCUMENT: Final = {"page.damaged": "pdf.damaged"}
+"""What a page's code is called where it is that of the whole document."""
 _HTML: Final = re.compile(r"<(?=[A-Za-z/!?])")
 
 
@@ -107,7 +109,15 @@ def assemble(
         file: The document's file.
         pages: All its pages, in order.
         texts: For each page its text, or the failure that stands in its place.
+
+    Raises:
+        ItemFailure: No page could be read: with what was wrong with the first of them.
     """
+    unread = [text for text in texts if isinstance(text, Failure)]
+    if unread and len(unread) == len(texts):
+        first = unread[0]
+        told = f"none of its {len(texts)} pages could be read; page 0: {first.message}"
+        raise ItemFailure(told, code=_OF_DOCUMENT.get(first.code, first.code))
     records: list[PageRecord] = []
     failures: list[PageFailure] = []
     for page, text in zip(pages, texts, strict=True):

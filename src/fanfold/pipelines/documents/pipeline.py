@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import fanfold as ff
 from fanfold.pipelines.documents import assemble, extras, ocr, pdf
+from fanfold.pipelines.documents.ranges import check_ranges
 from fanfold.pipelines.documents.textlayer import HIDDEN_TEXT, HiddenText
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ def documents(
     """PDF files to one Markdown text and one record each.
 
     A page with a usable text layer gives its own text; the others are rendered and read by OCR; an empty
-    page is neither. A page that fails is marked in its place, a document that cannot be opened fails
-    alone.
+    page is neither. A page that fails is marked in its place; a document that cannot be opened, or none
+    of whose pages could be read, fails alone.
 
     Args:
         file: The PDF file.
@@ -61,12 +62,20 @@ def documents(
         (:class:`~fanfold.pipelines.documents.assemble.DocumentRecord`).
 
     Raises:
-        DefinitionError: FF453, ``hidden_text`` is neither of the two.
+        DefinitionError: FF453, ``hidden_text`` is neither of the two; FF454, a number is out of its range.
     """
     if hidden_text not in HIDDEN_TEXT:
         raise ff.DefinitionError(
             "FF453", f"hidden_text={hidden_text!r} is none of {', '.join(map(repr, HIDDEN_TEXT))}."
         )
+    check_ranges(
+        dpi=dpi,
+        max_pixels=max_pixels,
+        detect_side_px=detect_side_px,
+        recognize_chunk=recognize_chunk,
+        min_confidence=min_confidence,
+        threads=threads,
+    )
     page = ff.expand(pages(file, hidden_text=hidden_text), "page")
     scan, native, empty = ff.split(page, page["kind"], into=("scan", "native", "empty"))
 

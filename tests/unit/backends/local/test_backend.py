@@ -246,6 +246,12 @@ def test_output_goes_to_a_log_and_no_pipe_fills_up(tmp_path):
         assert len(tail) == 1_000 and set(tail) <= {"e", "o"}
 
 
+def test_a_log_is_told_without_its_colours():
+    with session(s.speak) as run:
+        run.run(["\x1b[1;32mgreen\x1b[0m\x1b[K"])
+        assert "print green" in run.backend.worker_log_tail(0).splitlines()
+
+
 def test_a_constructor_that_raises_is_told_and_its_end_is_no_death():
     with Session(LocalBackend(), call_plan(s.Unmakeable, args=("raise",)), ready=False) as run:
         (failed,) = run.wait(WorkerFailed)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from fanfold.failures import Failure
+from fanfold.failures import Failure, ItemFailure
 from fanfold.pipelines.documents.assemble import PageText, assemble, join_lines, markdown
 from fanfold.pipelines.documents.ocr import LineText
 from fanfold.pipelines.documents.pdf import Page
@@ -40,6 +41,17 @@ def test_smudges_are_left_out():
 
 def test_no_lines_are_an_empty_text():
     assert join_lines([], []) == {"text": "", "method": "ocr", "confidence": None}
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [("page.too_large", "page.too_large"), ("page.damaged", "pdf.damaged"), ("", "")],
+)
+def test_a_document_without_a_page_that_could_be_read_fails(code: str, told: str):
+    failures = [replace(FAILURE, code=code), replace(FAILURE, code="page.other")]
+    with pytest.raises(ItemFailure, match="none of its 2 pages could be read; page 0") as caught:
+        assemble(LocalCopy("a.pdf"), [page(0), page(1)], failures)
+    assert caught.value.code == told
 
 
 def test_a_record_keeps_pages_in_order_and_marks_the_failed_one():

@@ -78,6 +78,17 @@ def test_a_bad_page_is_marked_in_its_place(tmp_path: Path):
     assert markdown.index("(page.damaged)") < markdown.index("shade 2")
 
 
+def test_a_document_whose_only_page_failed_is_not_done(tmp_path: Path):
+    (tmp_path / "wall.pdf").write_bytes(pdf(Draft(shade(4), size=(14_400, 14_400))))
+    (tmp_path / "good.pdf").write_bytes(pdf(Draft(text("Rule 0"))))
+    records, report = records_of(tmp_path)
+    assert list(records) == ["good.pdf"]
+    assert report.exit_code == 1
+    assert {(group.call, group.code) for group in report.failures} == {
+        ("Render", "page.too_large"), ("assemble", "page.too_large"),
+    }  # fmt: skip
+
+
 def test_bad_files_fail_with_their_codes_and_harm_nobody(tmp_path: Path):
     whole = pdf(Draft(text("Rule 0")))
     files = {
