@@ -121,13 +121,14 @@ class _Jsonl(Sink):
                 value = {"value": value}
             try:
                 lines.append(encode(_joined(fields, value)))
-            except NotJson as error:
+            except Exception as error:  # also what the value's own methods raise
+                why = error if isinstance(error, NotJson) else f"{type(error).__name__}: {error}"
                 where = "".join(
                     f", {n} {i}" for n, i in zip(records.levels, item.ordinals, strict=True)
                 )
                 raise SinkValueError(
                     "FF326",
-                    f"the record of {records.key!r}{where} cannot be written to {self._target}: {error}.",
+                    f"the record of {records.key!r}{where} cannot be written to {self._target}: {why}.",
                     "Let a stage turn it into text, numbers, lists and dicts (bytes: base64), or write "
                     "it with write_files.",
                 ) from error

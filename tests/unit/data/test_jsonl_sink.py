@@ -12,7 +12,7 @@ import pytest
 
 from fanfold.data.jsonl_sink import write_jsonl
 from fanfold.data.sinks import Item, RootRecords, Sink
-from fanfold.errors import SinkError, UsageError
+from fanfold.errors import SinkError, SinkValueError, UsageError
 
 
 def put(sink: Sink, key: str, *values, levels=(), ordinals=None) -> None:
@@ -205,6 +205,19 @@ def test_bytes_are_refused_with_a_remedy(tmp_path):
     words = r"FF326 .*record\['image'\] is bytes.*base64"
     with opened(tmp_path / "r.jsonl") as sink, pytest.raises(SinkError, match=words):
         put(sink, "a", {"image": b"x"})
+
+
+class Odd:
+    def __eq__(self, other):
+        raise RuntimeError("the truth of an array")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_an_error_of_a_values_own_method_is_a_refusal(tmp_path):
+    words = r"FF326 the record of 'a' cannot be written .*: RuntimeError: the truth of an array"
+    with opened(tmp_path / "r.jsonl") as sink, pytest.raises(SinkValueError, match=words):
+        put(sink, "a", {"key": Odd()})
 
 
 def test_where_it_writes(tmp_path):
