@@ -156,7 +156,7 @@ class Pipeline(Generic[P, R]):
             elif callable(value):
                 replacements[key] = value
             else:
-                raise self._unknown(key)
+                raise self._unknown(key, value)
         overrides = self._overrides.merged(Overrides(replacements, options))
         changed: Pipeline[P, R] = Pipeline(self._declaration, values, overrides)
         known = self._declaration.settings.items()
@@ -174,7 +174,7 @@ class Pipeline(Generic[P, R]):
             return self._declaration.settings[key].parse(text)
         _, dot, option = key.rpartition(".")
         if not dot:
-            raise self._unknown(key)
+            raise self._unknown(key, text)
         self._check_option(key, option)
         kind = int | None if option == "batch_size" else int
         return parse_text(f"option {key!r}", text, kind)
@@ -187,9 +187,17 @@ class Pipeline(Generic[P, R]):
                 did_you_mean(option, TUNABLE),
             )
 
-    def _unknown(self, key: str) -> DefinitionError:
+    def _unknown(self, key: str, value: object = None) -> DefinitionError:
+        """What to say of a key that nothing can be done with, given this value."""
         settings = list(self._declaration.settings)
         stages = sorted(self._stages or self._stages_as_declared())
+        if key in stages:
+            options = ", ".join(f"{key}.{option}" for option in TUNABLE)
+            return DefinitionError(
+                "FF221",
+                f"pipeline {self.name!r}: {value!r} cannot take the place of stage {key!r}.",
+                f"Only a stage or another callable can, given in Python; its options are {options}.",
+            )
         keys = settings + stages + [f"{stage}.{option}" for stage in stages for option in TUNABLE]
         hint = did_you_mean(key, keys).partition(" Known:")[0]
         listed = (

@@ -146,6 +146,14 @@ def test_one_replacement_is_one_pool():
     assert len(plan.stages) == 1 and [call.name for call in plan.calls()] == ["read", "read#2"]
 
 
+def test_only_a_callable_takes_a_stages_place():
+    words = "FF221 .*'to_text': 5 cannot take the place of stage 'read'. Only a stage or another callable"
+    with pytest.raises(ff.DefinitionError, match=words):
+        to_text.using({"read": 5})
+    with pytest.raises(ff.DefinitionError, match=r"'5' cannot .* options are read\.batch_size"):
+        to_text.parse("read", "5")
+
+
 def test_a_replacement_must_have_as_many_outputs():
     with pytest.raises(ff.DefinitionError, match=r"FF102 .*has 2 outputs, not 1"):
         to_text.using({"read": ff.stage(len, outputs=2)})

@@ -51,6 +51,10 @@ _CODE: Final = re.compile(r"FF\d{3}")
 
 WAIT_S: Final = 0.2
 """A signal that arrives while the loop waits for workers is noticed within this time."""
+_HINT_NO_MODULE: Final = (
+    "Workers find modules where the program that starts the run does: they get its sys.path and its working "
+    "folder. Install the module, or put its folder on PYTHONPATH."
+)
 DEATHS_AT_START: Final = 3
 """A worker that dies so often in a row before it is ready will not come up."""
 
@@ -349,7 +353,9 @@ class Loop:
             "FF423",
             f"stage {stage!r} cannot be started (worker {spec.name}): {failure.message}."
             f"{trace}{self._log(worker)}",
-            "Its constructor runs once per worker; mend it, or what it needs on this machine.",
+            _HINT_NO_MODULE
+            if failure.exception.rpartition(".")[2] == "ModuleNotFoundError"
+            else "Its constructor runs once per worker; mend it, or what it needs on this machine.",
         )
 
     def _log(self, worker: int) -> str:

@@ -6,10 +6,13 @@ closed, what had ended is written, and the report is there. What happens in betw
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import datetime
 import os
 import sys
 import time
+import weakref
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -83,6 +86,12 @@ def run(
             what it had done, with open roots as *unfinished*. A second one stops at once.
     """
     items = as_source(source)
+    if limit is not None and (isinstance(limit, bool) or not hasattr(limit, "__index__")):
+        raise UsageError(
+            "FF428",
+            f"limit={limit!r} is no number of items.",
+            "Give a whole number, or None for all.",
+        )
     if limit is not None and limit < 1:
         raise UsageError(
             "FF428",
@@ -130,7 +139,20 @@ def stream(
     source = opened(as_source(items))
     delivery = HandedOut(order)
     where, name = make_backend(backend)
-    return _Job(plan, source, where, name).stream(delivery, duplicates)
+    results = _Job(plan, source, where, name).stream(delivery, duplicates)
+    _open_streams.add(results)
+    return results
+
+
+_open_streams: weakref.WeakSet[Generator[Result, None, None]] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_streams() -> None:
+    """A program may end between two results; what is left of it then is too little to close a backend."""
+    for results in tuple(_open_streams):
+        with contextlib.suppress(ValueError):  # another thread is in it just now
+            results.close()
 
 
 def call(plan: Plan, values: Sequence[Any]) -> Any:

@@ -202,6 +202,16 @@ def test_a_worker_that_cannot_be_made_is_told_with_stage_traceback_and_output():
         assert part in str(told.value)
 
 
+def test_of_a_module_that_is_not_found_it_says_how_modules_are_found():
+    try:
+        import fanfold.no_such_module  # type: ignore[import-not-found]  # noqa: F401
+    except ImportError as error:
+        failure = Failure.from_exception(error)
+    with pytest.raises(SetupError, match="FF423 stage 'Ocr'") as told:
+        loop(FakeCore(), FakeBackend(WorkerFailed(0, failure))).run()
+    assert "sys.path" in told.value.hint and "constructor" not in told.value.hint
+
+
 def test_a_worker_that_dies_is_restarted_but_not_for_ever():
     core, backend = FakeCore(room=0), FakeBackend()
     core.reply[WorkerDied] = [RestartWorker(0)]

@@ -1,6 +1,8 @@
 """Calls on plain values, and a dry run's findings. What runs do on every backend is in tests/conformance."""
 
 import json
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -48,6 +50,37 @@ def test_a_limit_leaves_something_to_run(limit, tmp_path):
     with pytest.raises(ff.UsageError, match=f"FF428 limit={limit} leaves nothing to run"):
         stages.images.run([1], ff.write_files(tmp_path / "out"), limit=limit, progress=False)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("limit", ["3", 2.5, True])
+def test_a_limit_is_a_whole_number(limit):
+    with pytest.raises(ff.UsageError, match=rf"FF428 limit={limit!r} is no number of items"):
+        stages.images.run([1], limit=limit, progress=False)
+
+
+PROGRAM = """
+import itertools, sys
+import fanfold as ff
+
+@ff.stage
+def same(n): return n
+
+@ff.pipeline
+def items(n): return same(n)
+
+results = items.stream(itertools.count(), backend=sys.argv[1])
+next(results)
+"""
+
+
+@pytest.mark.parametrize("backend", ["inline", "local"])
+def test_a_program_may_end_in_the_middle_of_a_stream(backend, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    ended = subprocess.run(
+        [sys.executable, program, backend], capture_output=True, text=True, timeout=60
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_a_check_shows_what_passes_through_each_stage():
