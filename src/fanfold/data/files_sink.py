@@ -4,8 +4,8 @@ Owns where each root's file lies and how it gets there: written in full under a 
 rest, then renamed, so that a name stands for a whole file at any moment. Writing a key again replaces its
 file; a rerun overwrites key by key.
 
-The temporary names are in ``.fanfold-writing.SUFFIX``, in a folder that each run makes for itself there. Beside it
-lies the file whose lock keeps a second run out; whoever holds it clears away what killed runs left.
+The temporary names are in ``.fanfold-writing.SUFFIX``, in a folder that each run makes for itself there.
+Beside it lies the file whose lock keeps a second run out; whoever holds it clears away what killed runs left.
 """
 
 from __future__ import annotations
