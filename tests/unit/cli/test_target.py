@@ -36,7 +36,7 @@ def test_a_pipeline_is_named_by_module_or_by_file(monkeypatch):
     [
         ("flow", "FF501", "no ready-made pipeline 'flow'"),
         ("documnets", "FF501", "Did you mean 'documents'?"),
-        (FLOW, "FF507", f"Name one of them: {FLOW}:rows, {FLOW}:sizes, {FLOW}:pair."),
+        (FLOW, "FF507", f"Name one of them: {FLOW}:rows, {FLOW}:sizes, "),
         (str(HERE / "__none__.py"), "FF504", "there is no file"),
         (f"{FLOW}:missing", "FF503", "does not exist"),
         (
