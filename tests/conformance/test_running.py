@@ -243,6 +243,14 @@ def test_a_disk_that_is_full_ends_the_run_and_what_was_committed_counts(backend,
     assert told.value.report.roots["done"] == 50
 
 
+def test_a_sink_that_another_run_holds_ends_the_run_at_once(backend, tmp_path):
+    held = ff.write_jsonl(tmp_path)
+    held.open()
+    with pytest.raises(ff.SinkError, match="FF327 another run is writing"):
+        stages.images.run(range(20_000), ff.write_jsonl(tmp_path), backend=backend, progress=False)
+    held.close()
+
+
 def test_a_value_that_the_sink_cannot_write_fails_its_root_alone(backend, tmp_path):
     file = tmp_path / "records.jsonl"
     file.write_text('{"key": "1", "value": "from an earlier run"}\n')

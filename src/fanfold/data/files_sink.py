@@ -3,22 +3,30 @@
 Owns where each root's file lies and how it gets there: written in full under a temporary name next to the
 rest, then renamed, so that a name stands for a whole file at any moment. Writing a key again replaces its
 file; a rerun overwrites key by key.
+
+The temporary names are in ``.fanfold-writing.SUFFIX``, in a folder that each run makes for itself there. Beside it
+lies the file whose lock keeps a second run out; whoever holds it clears away what killed runs left.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from fanfold.data.locks import open_locked
 from fanfold.data.names import path_of_key, safe_name
 from fanfold.data.sinks import Commit, RootRecords, Sink, local_folder, make_folder
 from fanfold.errors import SinkError, SinkValueError, UsageError
 
 FOLDER_ENDING: Final = ".files"
 """Tells a root's folder from the folders that its key's slashes make."""
+
+_LOCK: Final = "lock"
 
 
 def write_files(path: str | os.PathLike[str], suffix: str = ".txt") -> Sink:
@@ -55,7 +63,10 @@ class _Files(Sink):
         self._folder = folder
         self._target = target
         self._suffix = suffix
-        self._temporary = folder / ".fanfold-writing"
+        self._shared = folder / f".fanfold-writing{suffix}"
+        self._lock: int | None = None
+        self._own = self._shared
+        """This run's part of it, once the sink is open."""
 
     @property
     def folder(self) -> Path:
@@ -73,9 +84,13 @@ class _Files(Sink):
 
     def open(self) -> None:
         try:
-            self._clean()  # a run that was killed may have left something
             self._folder.mkdir(parents=True, exist_ok=True)
+            self._lock, locked = self._lock_folder()
+            if locked:
+                self._clear_away_others()
+            self._own = Path(tempfile.mkdtemp(dir=self._shared))
         except OSError as error:
+            self._unlock()
             raise self._failed(str(self._folder), error) from error
 
     def prepare(self, records: RootRecords) -> Commit:
@@ -96,10 +111,17 @@ class _Files(Sink):
             raise self._failed(str(file), error) from error
 
     def close(self) -> None:
+        if self._lock is None:
+            return
         try:
-            self._clean()
+            shutil.rmtree(self._own)
+            (self._shared / _LOCK).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # not empty: another run has begun already
+                self._shared.rmdir()
         except OSError as error:
-            raise self._failed(str(self._temporary), error) from error
+            raise self._failed(str(self._own), error) from error
+        finally:
+            self._unlock()
 
     # ------------------------------------------------------------------------------ contents
 
@@ -142,8 +164,7 @@ class _Files(Sink):
     def _put_file(self, key: str, data: bytes) -> None:
         file, folder = self._paths(key)
         try:
-            self._temporary.mkdir(exist_ok=True)
-            written = self._temporary / "file"
+            written = self._own / "file"
             written.write_bytes(data)
             file.parent.mkdir(parents=True, exist_ok=True)
             os.replace(written, file)
@@ -154,24 +175,39 @@ class _Files(Sink):
 
     def _put_folder(self, key: str, files: Mapping[str, bytes]) -> None:
         file, folder = self._paths(key)
+        written, replaced = self._own / "folder", self._own / "replaced"
         try:
-            self._clean()
-            written = self._temporary / "folder"
-            written.mkdir(parents=True)
+            for left in (written, replaced):  # by a root that could not be written
+                if left.is_dir():
+                    shutil.rmtree(left)
+            written.mkdir()
             for name, data in files.items():
                 (written / name).write_bytes(data)
             folder.parent.mkdir(parents=True, exist_ok=True)
             if folder.is_dir():  # a folder that is not empty cannot be replaced in one step
-                os.replace(folder, self._temporary / "replaced")
+                os.replace(folder, replaced)
             os.replace(written, folder)
             file.unlink(missing_ok=True)
-            self._clean()
+            if replaced.is_dir():
+                shutil.rmtree(replaced)
         except OSError as error:
             raise self._failed(str(folder), error) from error
 
-    def _clean(self) -> None:
-        if self._temporary.is_dir():
-            shutil.rmtree(self._temporary)
+    def _lock_folder(self) -> tuple[int, bool]:
+        while True:
+            self._shared.mkdir(exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):  # a run that just ended removed the folder
+                return open_locked(self._shared / _LOCK, self.target, os.O_CREAT)
+
+    def _unlock(self) -> None:
+        handle, self._lock = self._lock, None
+        if handle is not None:
+            os.close(handle)
+
+    def _clear_away_others(self) -> None:
+        for left in self._shared.iterdir():
+            if left.is_dir():
+                shutil.rmtree(left)
 
     def _failed(self, path: str, error: OSError) -> SinkError:
         return SinkError(

@@ -11,11 +11,15 @@ import enum
 import json
 import math
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from fanfold.data.files import File
 from fanfold.failures import Failure
+
+
+_TEXT: Final = frozenset({str})
+_FLAT: Final = frozenset({str, int, float, bool, type(None)})
 
 
 class NotJson(ValueError):
@@ -32,13 +36,15 @@ def encode(record: Mapping[str, Any]) -> bytes:
     run), and floats that are not finite (``null``, since JSON has none).
 
     Raises:
-        NotJson: Something else, such as bytes or a set.
+        NotJson: Something else, such as bytes or a set, or two names that are the same in JSON.
 
     Example:
         >>> encode({"key": "a", "score": float("nan"), "size": (1, 2)})
         b'{"key": "a", "score": null, "size": [1, 2]}\\n'
     """
     try:
+        if _has_other_names(record):
+            raise TypeError("names that are not text need the slow way")
         text = _fast(record)
     except (TypeError, ValueError, RecursionError):
         # Something unusual is in it. Walk through it: that repairs it, or tells what and where it is.
@@ -53,7 +59,24 @@ def encode(record: Mapping[str, Any]) -> bytes:
 
 
 def _default(value: Any) -> Any:
-    return _converted(value, "record")
+    converted = _converted(value, "record")
+    if _has_other_names(converted):
+        raise TypeError("names that are not text need the slow way")
+    return converted
+
+
+def _has_other_names(value: Any) -> bool:
+    """Whether a dict in it has a name that is not text: as text it may be the same as another one."""
+    if isinstance(value, dict):
+        if not _TEXT.issuperset(map(type, value)):
+            return True
+        values: Iterable[Any] = value.values()
+    elif isinstance(value, (list, tuple)):
+        values = value
+    else:
+        return False
+    # Long lists of numbers are common; asking for their types alone costs a tenth of writing them.
+    return not _FLAT.issuperset(map(type, values)) and any(map(_has_other_names, values))
 
 
 _fast = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_default).encode
@@ -61,14 +84,22 @@ _fast = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_default).
 
 def _plain(value: Any, where: str) -> Any:
     """``value`` rebuilt of what JSON knows."""
-    if isinstance(value, str) or value is None or isinstance(value, (bool, int)):
-        return value.value if isinstance(value, enum.Enum) else value
+    if isinstance(value, enum.Enum) and isinstance(value, (str, int)):
+        value = value.value
+    if isinstance(value, int):
+        _digits(value, where)
+    if isinstance(value, str) or value is None or isinstance(value, int):
+        return value
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {
-            _name(name, where): _plain(inner, f"{where}[{name!r}]") for name, inner in value.items()
-        }
+        plain: dict[str, Any] = {}
+        for name, inner in value.items():
+            text = _name(name, where)
+            if text in plain:
+                raise NotJson(f"{where} has two fields whose name in JSON is {text!r}")
+            plain[text] = _plain(inner, f"{where}[{name!r}]")
+        return plain
     if isinstance(value, (list, tuple)):
         return [_plain(inner, f"{where}[{i}]") for i, inner in enumerate(value)]
     return _plain(_converted(value, where), where)
@@ -81,11 +112,22 @@ def _name(name: Any, where: str) -> str:
         return name
     if isinstance(name, bool) or name is None:
         return {True: "true", False: "false", None: "null"}[name]
+    if isinstance(name, float) and math.isfinite(name):
+        return float.__repr__(name)
     if hasattr(name, "__index__"):
-        return str(name.__index__())
+        return _digits(name.__index__(), where)
     raise NotJson(
         f"{where} has the field name {name!r} ({type(name).__name__}); JSON's are strings"
     )
+
+
+def _digits(number: int, where: str) -> str:
+    try:
+        return int.__repr__(number)
+    except ValueError:  # Python itself writes none so long (sys.set_int_max_str_digits)
+        raise NotJson(
+            f"{where} has an integer of {number.bit_length()} bits, which is too long"
+        ) from None
 
 
 def _converted(value: Any, where: str) -> Any:

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fanfold.data.json_values import NotJson, encode
+from fanfold.data.locks import open_locked
 from fanfold.data.sinks import Commit, RootRecords, Sink, local_folder, make_folder
 from fanfold.errors import SinkError, SinkValueError
 
@@ -83,24 +84,30 @@ class _Jsonl(Sink):
         make_folder(self._file.parent)
         if self._file.is_dir():
             raise SinkError("FF325", f"{self._target} is a folder; records need a file there.")
+        for path in (self._file, self._previous):
+            if path.exists() and not path.is_file():
+                raise SinkError(
+                    "FF325",
+                    f"{path} is no ordinary file; records need one there.",
+                    "Remove it, or write somewhere else.",
+                )
 
     def open(self) -> None:
+        held = None
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             if self._file.exists():
-                held = os.open(self._file, os.O_RDWR)
-                try:
-                    self._lock(held)
-                    self._reunite()
-                    os.replace(self._file, self._previous)
-                finally:
-                    os.close(held)
-            self._handle = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
-            self._lock(self._handle)
+                held, _ = open_locked(self._file, self._target)
+                self._reunite()
+                os.replace(self._file, self._previous)
+            self._handle, _ = open_locked(self._file, self._target, os.O_CREAT | os.O_APPEND)
             self._end = os.fstat(self._handle).st_size
             self._has_previous = self._previous.exists()
         except OSError as error:
             raise self._failed("opened", error) from error
+        finally:
+            if held is not None:
+                os.close(held)
 
     def prepare(self, records: RootRecords) -> Commit:
         lines: list[bytes] = []
@@ -114,13 +121,14 @@ class _Jsonl(Sink):
                 value = {"value": value}
             try:
                 lines.append(encode(_joined(fields, value)))
-            except NotJson as error:
+            except Exception as error:  # also what the value's own methods raise
+                why = error if isinstance(error, NotJson) else f"{type(error).__name__}: {error}"
                 where = "".join(
                     f", {n} {i}" for n, i in zip(records.levels, item.ordinals, strict=True)
                 )
                 raise SinkValueError(
                     "FF326",
-                    f"the record of {records.key!r}{where} cannot be written to {self._target}: {error}.",
+                    f"the record of {records.key!r}{where} cannot be written to {self._target}: {why}.",
                     "Let a stage turn it into text, numbers, lists and dicts (bytes: base64), or write "
                     "it with write_files.",
                 ) from error
@@ -177,19 +185,6 @@ class _Jsonl(Sink):
             os.fsync(file.fileno())
         self._previous.unlink()
         self._end = os.stat(self._file).st_size
-
-    def _lock(self, handle: int) -> None:
-        """Two runs that write one file would mix their records."""
-        import fcntl
-
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise SinkError(
-                "FF327",
-                f"another run is writing {self._target}.",
-                "Wait for it to end, or write somewhere else.",
-            ) from None
 
     def _failed(self, what: str, error: OSError) -> SinkError:
         return SinkError(

@@ -188,14 +188,18 @@ class Loop:
 
         Raises:
             SinkError: Records cannot be written, or the sinks not be closed.
+            KeyboardInterrupt: A signal came that had not stopped the run before.
         """
         if self._writer_lost:
             return
+        stopping = self._interrupts.pending is not None
         known = self._write_error
         if early and known is None:
             self._delivery.stop()
         self._backend.close_writer()
         while True:
+            if not stopping:
+                self._interrupts.check()
             for event in self._hear(WAIT_S):
                 match event:
                     case RecordsWritten() | RecordRefused() | WriteFailed():

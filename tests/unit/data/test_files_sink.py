@@ -1,6 +1,8 @@
 """A folder of files: whole files only, one per key, nothing else left."""
 
 import contextlib
+import errno
+import fcntl
 import os
 import pickle
 from pathlib import Path
@@ -31,7 +33,7 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
-        if path.is_file()
+        if path.is_file() and path.name != "lock"
     }
 
 
@@ -131,9 +133,43 @@ def test_what_a_killed_run_left_is_cleared_away(tmp_path):
     killed = write_files(tmp_path, ".md")
     killed.open()
     put(killed, "a", "1")
-    assert ".fanfold-writing" in os.listdir(tmp_path)
+    (left,) = (path for path in (tmp_path / ".fanfold-writing.md").iterdir() if path.is_dir())
+    (left / "file").write_text("half")
+    os.close(killed._lock)  # type: ignore[attr-defined]  # killed: nobody closes it
     with opened(tmp_path):
-        assert os.listdir(tmp_path) == ["a.md"]
+        assert not left.exists()
+    assert os.listdir(tmp_path) == ["a.md"]
+
+
+def test_two_runs_do_not_write_one_folder(tmp_path):
+    with opened(tmp_path) as sink:
+        with pytest.raises(SinkError, match="FF327 another run is writing"):
+            write_files(tmp_path, ".md").open()
+        with opened(tmp_path, ".html") as other:  # another output of the same run
+            put(other, "a", "html")
+        put(sink, "a", "md")
+    assert tree(tmp_path) == {"a.md": b"md", "a.html": b"html"}
+    assert sorted(os.listdir(tmp_path)) == ["a.html", "a.md"]
+
+
+def test_without_locks_no_file_holds_what_another_run_writes(tmp_path, monkeypatch):
+    def unsupported(handle, how):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    with opened(tmp_path) as one, opened(tmp_path) as two:
+        replace, others = os.replace, iter([lambda: put(two, "b", "of b")])
+
+        def meanwhile(source, target):
+            for other in others:
+                other()
+            replace(source, target)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "replace", meanwhile)
+            put(one, "a", "of a")
+    assert tree(tmp_path) == {"a.md": b"of a", "b.md": b"of b"}
+    assert sorted(os.listdir(tmp_path)) == ["a.md", "b.md"]
 
 
 @pytest.mark.parametrize("suffix", ["md", "", "./x", ".files"])

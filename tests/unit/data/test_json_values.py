@@ -122,3 +122,21 @@ def test_a_value_that_contains_itself_is_told():
     value.append(value)
     with pytest.raises(NotJson, match="contains itself"):
         encode({"value": value})
+
+
+@pytest.mark.parametrize(
+    "value", [{1: "a", "1": "b"}, [({None: 1, "null": 2},)], {1.5: 1, "1.5": 2}]
+)
+def test_two_names_that_json_cannot_tell_apart_are_refused(value):
+    with pytest.raises(NotJson, match=r"has two fields whose name in JSON is '(1|null|1\.5)'"):
+        encode({"key": "a", "v": value})
+
+
+def test_names_that_are_not_text_become_text():
+    names = {1: "a", "2": "b", None: "c", 1.5: "d"}
+    assert encode({"v": names}) == b'{"v": {"1": "a", "2": "b", "null": "c", "1.5": "d"}}\n'
+
+
+def test_an_integer_that_python_does_not_write_is_refused():
+    with pytest.raises(NotJson, match=r"record\['v'\] has an integer of 33220 bits"):
+        encode({"v": 10**10_000})

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import errno
+import fcntl
 import json
 import os
 import pickle
@@ -11,7 +12,7 @@ import pytest
 
 from fanfold.data.jsonl_sink import write_jsonl
 from fanfold.data.sinks import Item, RootRecords, Sink
-from fanfold.errors import SinkError, UsageError
+from fanfold.errors import SinkError, SinkValueError, UsageError
 
 
 def put(sink: Sink, key: str, *values, levels=(), ordinals=None) -> None:
@@ -170,10 +171,53 @@ def test_two_runs_do_not_write_one_file(tmp_path):
     assert records(tmp_path / "r.jsonl") == [{"key": "a", "value": 1}]
 
 
+def test_a_run_that_starts_as_another_ends_takes_no_file_that_was_set_aside(tmp_path, monkeypatch):
+    """The other one let go of the lock on the earlier file, which has another name by then."""
+    file = tmp_path / "r.jsonl"
+    with opened(file) as sink:
+        put(sink, "a", 1)
+    flock, running = fcntl.flock, write_jsonl(file)
+
+    def late(handle, how):
+        monkeypatch.setattr(fcntl, "flock", flock)
+        running.open()
+        put(running, "b", 2)
+        flock(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with pytest.raises(SinkError, match="FF327 another run is writing"):
+        write_jsonl(file).open()
+    put(running, "c", 3)
+    running.close()
+    assert sorted(r["key"] for r in records(file)) == ["a", "b", "c"]
+
+
+def test_what_is_no_file_is_refused_before_the_run(tmp_path):
+    os.mkfifo(tmp_path / "fifo.jsonl")
+    with pytest.raises(SinkError, match=r"FF325 .*fifo\.jsonl is no ordinary file"):
+        write_jsonl(tmp_path / "fifo.jsonl").check()
+    (tmp_path / ".r.jsonl.previous").mkdir()
+    with pytest.raises(SinkError, match=r"FF325 .*\.r\.jsonl\.previous is no ordinary file"):
+        write_jsonl(tmp_path / "r.jsonl").check()
+
+
 def test_bytes_are_refused_with_a_remedy(tmp_path):
     words = r"FF326 .*record\['image'\] is bytes.*base64"
     with opened(tmp_path / "r.jsonl") as sink, pytest.raises(SinkError, match=words):
         put(sink, "a", {"image": b"x"})
+
+
+class Odd:
+    def __eq__(self, other):
+        raise RuntimeError("the truth of an array")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_an_error_of_a_values_own_method_is_a_refusal(tmp_path):
+    words = r"FF326 the record of 'a' cannot be written .*: RuntimeError: the truth of an array"
+    with opened(tmp_path / "r.jsonl") as sink, pytest.raises(SinkValueError, match=words):
+        put(sink, "a", {"key": Odd()})
 
 
 def test_where_it_writes(tmp_path):

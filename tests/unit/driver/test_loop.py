@@ -332,6 +332,31 @@ def test_a_signal_stops_it_between_two_turns():
         loop(FakeCore(), FakeBackend(), interrupts=interrupts).run()
 
 
+def test_a_signal_stops_the_wait_for_sinks_that_do_not_close():
+    interrupts = Interrupts()
+
+    class Stuck(FakeBackend):
+        def close_writer(self) -> None:
+            interrupts.pending = "Ctrl-C"
+
+        def poll(self, timeout_s):
+            raise AssertionError("nothing will come")
+
+    with pytest.raises(KeyboardInterrupt):
+        loop(FakeCore(), Stuck(), interrupts=interrupts).close_writer()
+
+
+def test_a_signal_that_stopped_the_run_does_not_keep_what_had_ended_from_being_written():
+    interrupts = Interrupts()
+    interrupts.pending = "Ctrl-C"
+    backend = FakeBackend()
+    delivery = Written(backend, "completed", "document")
+    running = loop(FakeCore(), backend, delivery=delivery, interrupts=interrupts)
+    delivery.finish([RootResult(0, "a", "done", ())])
+    running.close_writer(early=True)
+    assert delivery.statuses == {"done": 1}
+
+
 def test_a_run_that_stands_still_in_this_thread_is_no_endless_loop():
     with pytest.raises(InternalError, match="FF910"):
         loop(FakeCore(room=0), FakeBackend()).run()
