@@ -137,6 +137,25 @@ def test_a_stage_takes_the_place_with_its_own_options():
     assert (stage.name, stage.args, stage.batch_size) == ("Ocr", ("w",), 5)
 
 
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"read.batch_size": 8}, "stage 'read' was declared without batch_size"),
+        ({"Ocr.batch_size": None}, "stage 'Ocr' was declared with batch_size=32"),
+        ({"Ocr": ff.stage(len), "Ocr.batch_size": 8}, "stage 'Ocr' was declared without"),
+    ],
+)
+def test_what_was_written_for_items_is_not_given_lists_nor_the_other_way_round(changes, told):
+    with pytest.raises(ff.DefinitionError, match="FF109") as caught:
+        to_text.using(changes)
+    assert told in str(caught.value)
+
+
+def test_a_callable_that_takes_a_stages_place_may_be_batched_anew():
+    changed = to_text.using({"read": lambda items: items, "read.batch_size": 8})
+    assert {stage.name: stage.batch_size for stage in changed.plan().stages}["read"] == 8
+
+
 def test_one_replacement_is_one_pool():
     @ff.pipeline
     def twice(item):

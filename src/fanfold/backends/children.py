@@ -6,7 +6,7 @@ children only as the sole value that a stage returns; whoever runs the stage see
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -32,6 +32,15 @@ def listed(value: Any) -> list[Any] | None:
         # By index: to iterate over a data frame gives the names of its columns.
         return [value[i] for i in range(shape[0])]
     return None
+
+
+def holds_exception(values: Iterable[Any]) -> bool:
+    """Whether one of them is an exception: told by their types, without a line of Python for each.
+
+    >>> holds_exception([1, "a"]), holds_exception([1, KeyError("a")])
+    (False, True)
+    """
+    return any(issubclass(kind, BaseException) for kind in set(map(type, values)))
 
 
 def kind_of(value: Any) -> str:

@@ -7,13 +7,14 @@ what a batch gives is collected and reported by :mod:`fanfold.backends.delivery`
 Rules
 -----
 1. A batched stage gets lists and returns one element per item. If it raises, or returns too few or too many,
-   nobody knows who is guilty, and the batch ends with ``BatchRaised``; of a batch of one it is known. An
-   ``ItemFailure`` in an item's place fails that task.
+   nobody knows who is guilty, and the batch ends with ``BatchRaised``; of a batch of one it is known.
 2. Any other stage runs item by item. What has waited for :data:`RELEASE_S` is reported between items.
 3. An iterator that it returns is run dry; its children are released while it runs. If it raises, the task
    fails after what it gave.
 4. With several outputs each element, or child, is a tuple of so many.
 5. Of each task's children the first ``skip`` were released by an earlier attempt, and are not again.
+6. An exception is never a value. An ``ItemFailure`` in the place of an item, an output or a child fails that
+   task as if it were raised; any other exception there breaks the contract.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Final
 
-from fanfold.backends.children import kind_of, listed
+from fanfold.backends.children import holds_exception, kind_of, listed
 from fanfold.backends.delivery import BYTES_PER_CHILD, Delivery, Emit, Opening
 from fanfold.backends.stage_plan import StagePlan
 from fanfold.backends.values import Values
@@ -209,11 +210,13 @@ class _BatchRun:
     def deliver(self, results: list[Any]) -> None:
         """Take in the results of all tasks of a batched stage."""
         delivery = self._delivery
-        kinds = set(map(type, results))
-        plain = not any(issubclass(kind, ItemFailure) for kind in kinds)
-        if plain and self._outputs == 1 and not self._batch.skip:
+        if self._outputs == 1 and not self._batch.skip and not holds_exception(results):
             openings = delivery.openings
-            if not openings or (kinds == {list} and all(map(_opens_whole, openings))):
+            if not openings or (
+                set(map(type, results)) == {list}
+                and all(map(_opens_whole, openings))
+                and not holds_exception(chain.from_iterable(results))
+            ):
                 # The way of tiny children: no Python for each of them, little for each parent.
                 delivery.columns[0] = results
                 for opening in openings:
@@ -225,9 +228,9 @@ class _BatchRun:
         if self._outputs == 1 and not delivery.openings:
             delivery.columns[0] = results
             delivery.failures = {
-                task: self._failure(value)
+                task: self._failure(_as_raised(value))
                 for task, value in enumerate(results)
-                if isinstance(value, ItemFailure)
+                if isinstance(value, BaseException)
             }
             return
         for task, value in enumerate(results):
@@ -283,8 +286,8 @@ class _BatchRun:
         """A value for each output."""
         if self._outputs == 1:
             values: Sequence[Any] = (value,)
-        elif isinstance(value, ItemFailure):
-            raise value
+        elif isinstance(value, BaseException):
+            raise _as_raised(value)
         elif isinstance(value, tuple) and len(value) == self._outputs:
             values = value
         else:
@@ -294,8 +297,8 @@ class _BatchRun:
                 f"{'item' if verb == 'return' else 'child'}, got {got}"
             )
         for part in values:
-            if isinstance(part, ItemFailure):
-                raise part
+            if isinstance(part, BaseException):
+                raise _as_raised(part)
         return values
 
     def _fresh(self, task: int, children: list[list[Any]]) -> list[list[Any]]:
@@ -328,7 +331,7 @@ class _BatchRun:
         given = 0
         try:
             for child in children:
-                if single and not isinstance(child, ItemFailure):
+                if single and not isinstance(child, BaseException):
                     parts: Sequence[Any] = (child,)
                 else:
                     parts = self._unpacked(child, "yield")
@@ -412,12 +415,24 @@ def _children(opening: Opening, outputs: Sequence[Any]) -> list[list[Any]] | Non
                 f"got {kind_of(value)}"
             )
         lists.append(children)
+    for children in lists:
+        if holds_exception(children):
+            raise _as_raised(next(c for c in children if isinstance(c, BaseException)))
     if len({len(children) for children in lists}) > 1:
         sizes = " and ".join(str(len(children)) for children in lists)
         raise ContractBroken(
             f"outputs that are expanded together must have equally many children, got {sizes}"
         )
     return lists
+
+
+def _as_raised(returned: BaseException) -> BaseException:
+    """What an exception in the place of a value fails its task with."""
+    if isinstance(returned, ItemFailure):
+        return returned
+    return ContractBroken(
+        f"{kind_of(returned)} was returned as a value; raise it, or return ff.ItemFailure"
+    )
 
 
 def _opens_whole(opening: Opening) -> bool:

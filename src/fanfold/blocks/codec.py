@@ -5,22 +5,26 @@ Layout of a block, all numbers little-endian 64-bit:
     count of sections, then per section: rows, pickle length, number of buffers, buffer lengths …;
     then the sections' bytes in the same order: pickle, buffers (each aligned to 64 bytes).
 
-A section is some rows pickled together (protocol 5, buffers out of band). Tiny rows share a section, so
-that a batch of numbers costs one pickle; rows of more than :data:`SECTION_BYTES` stand alone, so that a
-reader of one image need not touch its neighbours. Owns the layout; knows no arena.
+A section is some rows that lie together (protocol 5, buffers out of band). Tiny rows share a section; rows of
+more than :data:`SECTION_BYTES` stand alone, so that a reader of one image need not touch its neighbours.
+
+Rows of a section share one pickle if they are made of built-in types alone, so that a batch of numbers costs
+one pickle. To load anything else is to run code, which may raise or end the process; such rows have a pickle
+each, so that one that cannot be loaded harms those only who read it. Owns the layout; knows no arena.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import pickle
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeAlias, overload
 
-from fanfold.columns import picked
+from fanfold.columns import bit_positions, picked
 
 SECTION_BYTES: Final = 64 * 1024
 SECTION_ROWS: Final = 512
@@ -30,6 +34,8 @@ RAW_BYTES: Final = 8 * 1024
 """``bytes`` of this size and more are stored as they are, without a pickle that would copy them."""
 _RAW: Final = -1
 """In place of a pickle's length: the section is one ``bytes`` value."""
+_EACH: Final = -2
+"""In place of a pickle's length: a pickle for each row, close together; the "buffers" are their lengths."""
 
 Part: TypeAlias = bytes | memoryview
 
@@ -46,12 +52,29 @@ class Unpicklable(Exception):
         self.rows = rows
 
 
-class Encoder:
-    """Turns rows of one kind into blocks; learns from each what the next will be like."""
+class _NotPlain(Exception):
+    """Something is not of a built-in type."""
 
-    def __init__(self) -> None:
+
+class _PlainPickler(pickle.Pickler):
+    """Pickles what can be loaded without running anybody's code: numbers, texts, bytes and their containers."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        # Asked for all but exact instances of built-in types, so those cost nothing here.
+        raise _NotPlain
+
+
+class Encoder:
+    """Turns rows of one kind into blocks; learns from each what the next will be like.
+
+    Args:
+        contain: Exceptions of users' code, run to pickle a value, that make the value unpicklable.
+    """
+
+    def __init__(self, contain: type[BaseException] = BaseException) -> None:
         self.row_bytes = 0
         """What a row took in the latest block; 0 before the first."""
+        self._contain = contain
         self._by_value = False
         """Whether plain pickle has failed on such values."""
 
@@ -68,70 +91,82 @@ class Encoder:
         while first < len(rows):
             fitting = SECTION_BYTES // self.row_bytes if self.row_bytes else 1
             stop = first + max(1, min(SECTION_ROWS, fitting))
-            if type(rows[first]) is bytes and len(rows[first]) >= RAW_BYTES:
-                stop = first + 1
-                pieces: list[Part] = [rows[first]]
-                numbers += (1, _RAW, 1, len(rows[first]))
-            else:
-                section = rows[first:stop]
-                stop = first + len(section)
-                pieces = self._pickled(section, first, rows)
-                numbers += (len(section), len(pieces[0]), len(pieces) - 1)
-                numbers += map(len_of, pieces[1:])
+            try:
+                head, pieces = self._section(rows, first, min(stop, len(rows)))
+            except MemoryError:
+                raise
+            except self._contain:
+                raise Unpicklable(list(_guilty(rows, first, self._contain))) from None
+            numbers += head
             taken = sum(aligned(len_of(piece)) for piece in pieces)
-            self.row_bytes = max(1, taken // (stop - first))
+            self.row_bytes = max(1, taken // head[0])
             size += taken
             parts += pieces
             sections += 1
-            first = stop
-        head = struct.pack(f"<{len(numbers) + 1}q", sections, *numbers)
-        size += aligned(len(head))
+            first += head[0]
+        header = struct.pack(f"<{len(numbers) + 1}q", sections, *numbers)
+        size += aligned(len(header))
         self.row_bytes = max(1, size // len(rows)) if rows else self.row_bytes
-        return [head, *parts], size
+        return [header, *parts], size
 
-    def _pickled(self, section: Sequence[Any], first: int, rows: Sequence[Any]) -> list[Part]:
-        """The pickle of a section, and its buffers."""
-        buffers: list[pickle.PickleBuffer] = []
+    def _section(self, rows: Sequence[Any], first: int, stop: int) -> tuple[list[int], list[Part]]:
+        """A section of the rows from ``first`` on, at most to ``stop``: its numbers and its parts."""
+        row = rows[first]
+        if type(row) is bytes and len(row) >= RAW_BYTES:
+            return [1, _RAW, 1, len(row)], [row]
+        if stop - first > 1:
+            file = io.BytesIO()
+            with contextlib.suppress(_NotPlain, RecursionError):
+                _PlainPickler(file, 5).dump(rows[first:stop])
+                body = file.getvalue()
+                return [stop - first, len(body), 0], [body]
+        bodies: list[bytes] = []
+        for number in range(first, stop):
+            body, buffers = self._pickled(rows[number])
+            if buffers:  # it stands alone: before it, what came before
+                if bodies:
+                    break
+                return [1, len(body), len(buffers), *map(len_of, buffers)], [body, *buffers]
+            bodies.append(body)
+        if len(bodies) == 1:
+            return [1, len(bodies[0]), 0], [bodies[0]]
+        return [len(bodies), _EACH, len(bodies), *map(len, bodies)], [b"".join(bodies)]
+
+    def _pickled(self, row: Any) -> tuple[bytes, list[memoryview]]:
+        """The pickle of a row and its large buffers."""
+        buffers: list[memoryview] = []
+
+        def in_band(buffer: pickle.PickleBuffer) -> bool:
+            memory = buffer.raw()  # as bytes, whatever its shape
+            if memory.nbytes < RAW_BYTES:
+                return True
+            buffers.append(memory)
+            return False
+
         if not self._by_value:
             try:
-                body = pickle.dumps(section, protocol=5, buffer_callback=buffers.append)
-                return [body, *map(_flat, buffers)]
+                return pickle.dumps(row, protocol=5, buffer_callback=in_band), buffers
             except MemoryError:
                 raise
             except Exception:
                 buffers.clear()  # what plain pickle refuses, classes of a notebook say, cloudpickle may do
-        try:
-            body = _pickled_by_value(section, buffers.append)
-        except MemoryError:
-            raise
-        except Exception:
-            raise Unpicklable(list(_guilty(rows, first))) from None
+        import cloudpickle
+
+        body: bytes = cloudpickle.dumps(row, protocol=5, buffer_callback=in_band)
         self._by_value = True
-        return [body, *map(_flat, buffers)]
+        return body, buffers
 
 
-def _pickled_by_value(thing: Any, keep: Callable[[pickle.PickleBuffer], Any]) -> bytes:
-    from cloudpickle import Pickler  # 25 ms that most processes save
-
-    file = io.BytesIO()
-    pickler: Any = (
-        Pickler  # type checkers see the variant for another interpreter, which keeps no buffers
-    )
-    pickler(file, protocol=5, buffer_callback=keep).dump(thing)
-    return file.getvalue()
-
-
-def _flat(buffer: pickle.PickleBuffer) -> memoryview:
-    """A buffer's memory as bytes, whatever its shape (it is contiguous, or it would be in the pickle)."""
-    return buffer.raw()
-
-
-def _guilty(rows: Sequence[Any], first: int) -> Iterator[tuple[int, BaseException]]:
+def _guilty(
+    rows: Sequence[Any], first: int, contain: type[BaseException]
+) -> Iterator[tuple[int, BaseException]]:
     """The rows from ``first`` on that cannot be pickled by any means."""
+    import cloudpickle
+
     for number in range(first, len(rows)):
         try:
-            _pickled_by_value(rows[number], lambda _: None)
-        except Exception as error:
+            cloudpickle.dumps(rows[number], protocol=5, buffer_callback=lambda _: None)
+        except contain as error:
             yield number, error
 
 
@@ -180,8 +215,16 @@ class Block(Sequence[Any]):
         self._offsets: list[int] = []
         for length, sizes in self._sections:
             self._offsets.append(offset)
-            offset += aligned(max(length, 0)) + sum(map(aligned, sizes))
+            if length == _EACH:
+                offset += aligned(sum(sizes))
+            else:
+                offset += aligned(max(length, 0)) + sum(map(aligned, sizes))
+        self._ends: dict[int, list[int]] = {}
+        """By section of single pickles: where each ends."""
         self._decoded: dict[int, list[Any]] = {}
+        """By section."""
+        self._singles: dict[int, Any] = {}
+        """By row: those that have a pickle of their own."""
 
     def __len__(self) -> int:
         return self._count
@@ -189,6 +232,7 @@ class Block(Sequence[Any]):
     def forget(self) -> None:
         """Let go of the values; they are decoded anew when they are asked for again."""
         self._decoded = {}
+        self._singles = {}
 
     @overload
     def __getitem__(self, index: int) -> Any: ...
@@ -199,17 +243,18 @@ class Block(Sequence[Any]):
             if not 0 <= index < self._count:
                 raise IndexError(f"row {index} of a block of {self._count}")
             section = bisect_right(self._starts, index) - 1
-            return self._section(section)[index - self._starts[section]]
+            start = index - self._starts[section]
+            return self._part(section, start, start + 1)[0]
         first, stop, _ = index.indices(self._count)
         if first >= stop:
             return []
         low = bisect_right(self._starts, first) - 1
         high = bisect_right(self._starts, stop - 1) - 1
-        start = self._starts[low]
-        if low == high:
-            return self._section(low)[first - start : stop - start]
-        rows = itertools.chain.from_iterable(map(self._section, range(low, high + 1)))
-        return list(itertools.islice(rows, first - start, stop - start))
+        rows: list[Any] = []
+        for number in range(low, high + 1):
+            start = self._starts[number]
+            rows += self._part(number, max(first - start, 0), min(stop, self._end(number)) - start)
+        return rows
 
     def pick(self, first: int, mask: int) -> list[Any]:
         """The rows ``first + i`` for each bit ``i`` of ``mask``; sections without any are not decoded."""
@@ -221,11 +266,39 @@ class Block(Sequence[Any]):
             if start >= stop:
                 break
             # Bits below the section are shifted out, those above it cut off.
-            end = self._starts[number + 1] if number + 1 < len(self._starts) else self._count
-            bits = mask << first >> start & ((1 << end - start) - 1)
-            if bits:
+            bits = mask << first >> start & ((1 << self._end(number) - start) - 1)
+            if not bits:
+                continue
+            if self._sections[number][0] == _EACH:
+                rows += [self._single(number, row) for row in bit_positions(bits)]
+            else:
                 rows += picked(self._section(number), bits)
         return rows
+
+    def _end(self, number: int) -> int:
+        """The row after a section."""
+        return self._starts[number + 1] if number + 1 < len(self._starts) else self._count
+
+    def _part(self, number: int, start: int, stop: int) -> list[Any]:
+        """Some rows of a section, counted from its first."""
+        if self._sections[number][0] == _EACH:
+            return [self._single(number, row) for row in range(start, stop)]
+        return self._section(number)[start:stop]
+
+    def _single(self, number: int, row: int) -> Any:
+        """One row, counted from its section's first, that has a pickle of its own."""
+        key = self._starts[number] + row
+        try:
+            return self._singles[key]
+        except KeyError:
+            ends = self._ends.get(number)
+            if ends is None:
+                sizes = self._sections[number][1]
+                ends = self._ends[number] = list(itertools.accumulate(sizes, initial=0))
+            offset = self._offsets[number]
+            body = self._memory[offset + ends[row] : offset + ends[row + 1]]
+        value = self._singles[key] = pickle.loads(body)
+        return value
 
     def _section(self, number: int) -> list[Any]:
         rows = self._decoded.get(number)
@@ -239,7 +312,7 @@ class Block(Sequence[Any]):
         if length == _RAW:
             return [bytes(self._memory[offset : offset + sizes[0]])]
         body = self._memory[offset : offset + length]
-        if not sizes:
+        if self._end(number) - self._starts[number] > 1:
             rows: list[Any] = pickle.loads(body)
             return rows
         offset += aligned(length)
@@ -247,5 +320,4 @@ class Block(Sequence[Any]):
         for size in sizes:
             buffers.append(bytearray(self._memory[offset : offset + size]))
             offset += aligned(size)
-        rows = pickle.loads(body, buffers=buffers)
-        return rows
+        return [pickle.loads(body, buffers=buffers)]

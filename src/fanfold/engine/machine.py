@@ -180,9 +180,17 @@ class Machine:
         streams = self._placed(event.streams)
         opened = batch.opened.setdefault(event.node, {})
         row = taken = 0
+        last: Chunk | None = None
+        groups: list[Group | None] = []
         for task, count in event.counts:
             chunk, offset = batch.item(task)
-            group = opened[task] = self._group(chunk, offset, level)
+            if chunk is not last:
+                groups, last = self._groups(chunk, level), chunk
+            group = groups[offset]
+            if group is None:
+                group = groups[offset] = Group(level, chunk, 1 << offset)
+                group.closed = bool(chunk.ended >> offset & 1)
+            opened[task] = group
             if not (group.closed or group.sealed):
                 self._grow(group, count, streams, row)
                 taken += count
@@ -350,13 +358,18 @@ class Machine:
 
     # ------------------------------------------------------------------------------ membership
 
-    def _group(self, chunk: Chunk, offset: int, level: int) -> Group:
-        """The children at ``level`` of an item; made when first asked for."""
+    def _groups(self, chunk: Chunk, level: int) -> list[Group | None]:
+        """By offset: the children at ``level`` of a chunk's items, None where there are none yet."""
         groups = chunk.groups.get(level)
         if groups is None:
             groups = chunk.groups[level] = [None] * chunk.size
         elif len(groups) < chunk.size:
             groups.extend([None] * (chunk.size - len(groups)))
+        return groups
+
+    def _group(self, chunk: Chunk, offset: int, level: int) -> Group:
+        """The children at ``level`` of an item; made when first asked for."""
+        groups = self._groups(chunk, level)
         group = groups[offset]
         if group is None:
             group = groups[offset] = Group(level, chunk, 1 << offset)
@@ -379,33 +392,34 @@ class Machine:
         level = group.level
         self.items_per_level[level] += count
         watchers, work = self._watchers[level], self._work[self._depths[level]]
+        broadcasts = self._wiring.broadcasts[level]
         chunks = group.chunks
         while count:
-            if chunks and chunks[-1].size < SPAN:
-                chunk = chunks[-1]
-            else:
+            chunk = chunks[-1] if chunks else None
+            if chunk is None or chunk.size == SPAN:
                 chunk = Chunk(group, group.count, self.program.slots[level])
                 chunks.append(chunk)
                 if group.chunk is None:
                     self.roots.enter(chunk)
             size = chunk.size
-            n = min(count, SPAN - size)
+            n = count if count <= SPAN - size else SPAN - size
             new = (1 << n) - 1 << size
             chunk.size = size + n
             group.count += n
+            segments, done = chunk.segments, chunk.done
             for slot, ref, reported in streams:
                 if ref is not None:
-                    if slot in chunk.segments:
-                        chunk.segments[slot].append((new, ref, row))
+                    if size:
+                        segments.setdefault(slot, []).append((new, ref, row))
                     else:
-                        chunk.segments[slot] = [(new, ref, row)]
+                        segments[slot] = [(new, ref, row)]
                 if reported is not None:
                     place_facts(chunk, reported, new, row)
-                chunk.done[slot] |= new
+                done[slot] |= new
                 for rule in watchers[slot]:
                     key = (rule, chunk)
                     work[key] = work.get(key, 0) | new
-            for rule in self._wiring.broadcasts[level]:
+            for rule in broadcasts:
                 self.schedule(rule, chunk, new)
             count -= n
             row += n
@@ -421,6 +435,8 @@ class Machine:
                 self.live_rows[ref] = left
                 if 0 < stream.rows.size_bytes < EARLY_ROW_BYTES * stream.rows.count:
                     self._small.add(ref)
+                elif stream.port in self._wiring.early:
+                    self._wiring.watch_early(stream.port)
             else:
                 self.live_rows.pop(ref, None)
                 self._commands.append(ReleaseBlocks((ref,)))
@@ -458,13 +474,16 @@ class Machine:
 
     def free_items(self, chunk: Chunk, bits: int) -> None:
         """Free all values of items of a chunk (their root's records are committed)."""
-        freed = chunk.freed
+        freed, live = chunk.freed, self.live_rows
         for slot, segments in chunk.segments.items():
             left = bits if freed is None else bits & ~freed.get(slot, 0)
-            if left:
-                for items, ref, _ in segments:
-                    rows = (items & left).bit_count()
-                    if rows:
+            for items, ref, _ in segments:
+                rows = (items & left).bit_count()
+                if rows:
+                    rest = live[ref] - rows
+                    if rest:
+                        live[ref] = rest
+                    else:
                         self._drop_rows(ref, rows)
 
     def _free_ended(self, chunk: Chunk, slots: Sequence[int], bits: int) -> None:

@@ -33,7 +33,8 @@ class Roots:
         self.ended = 0
         self.committed = 0
         self.by_status = {status.value: 0 for status in Status}
-        self._keys: dict[int, str] = {}
+        self._keys: dict[int, list[str]] = {}
+        """By chunk number: the keys of its roots."""
         self._chunks: dict[int, Chunk] = {}
         self._gone: dict[Chunk, int] = {}
         """The committed roots of chunks that hold others still."""
@@ -47,9 +48,18 @@ class Roots:
 
     def admit(self, keys: Sequence[str]) -> None:
         """Keys of the roots that enter now, in order."""
-        for index, key in enumerate(keys, self.admitted):
-            self._keys[index] = key
-        self.admitted += len(keys)
+        position = 0
+        while position < len(keys):
+            number, offset = divmod(self.admitted, SPAN)
+            part = keys[position : position + SPAN - offset]
+            self._keys.setdefault(number, []).extend(part)
+            self.admitted += len(part)
+            position += len(part)
+
+    def key(self, root: int) -> str:
+        """A root's key; empty once its chunk is forgotten."""
+        keys = self._keys.get(root // SPAN)
+        return keys[root % SPAN] if keys is not None else ""
 
     def enter(self, chunk: Chunk) -> None:
         """A new chunk of roots. The group keeps only the one that grows; all are found by number."""
@@ -93,7 +103,7 @@ class Roots:
         placed = dataclasses.replace(
             failure,
             call=call,
-            key=self._keys.get(ordinals[0], ""),
+            key=self.key(ordinals[0]),
             levels=tuple(reversed(names)),
             ordinals=ordinals,
             attempts=attempts,
@@ -173,7 +183,8 @@ class Roots:
         plain = readable and not self._child_outputs
         ordinals: dict[int, tuple[tuple[int, ...], ...]] = {}
         columns: tuple[Column | None, ...] = (None,) * len(outputs)
-        base, value, keys, failures = chunk.base, status.value, self._keys, self._failures
+        base, value, failures = chunk.base, status.value, self._failures
+        keys = self._keys[base // SPAN]
         rows: Iterator[tuple[Column, ...]] = iter(())
         if plain:
             each = self._machine.resolvers.each
@@ -185,7 +196,7 @@ class Roots:
             elif readable:
                 columns, ordinals = self._read_all(chunk, 1 << offset)
             failed = tuple(failures.pop(root)) if failures and root in failures else ()
-            self._results.append(RootResult(root, keys[root], value, columns, ordinals, failed))
+            self._results.append(RootResult(root, keys[offset], value, columns, ordinals, failed))
 
     def _read_all(
         self, chunk: Chunk, bit: int
@@ -236,21 +247,13 @@ class Roots:
     def commit(self, roots: Sequence[int]) -> None:
         """Records are written: free all values under these roots and forget them."""
         by_chunk: dict[int, int] = {}
-        keys = self._keys
         for root in roots:
-            if root not in keys:
-                raise InternalError(
-                    "FF904",
-                    f"root {root} was reported as committed, but it is not among the open roots.",
-                    "Each root is committed once, after it has ended.",
-                )
             number = root // SPAN
             by_chunk[number] = by_chunk.get(number, 0) | 1 << root % SPAN
-            del keys[root]
         self.committed += len(roots)
         free = self._machine.free_items
         for number, bits in by_chunk.items():
-            chunk = self._chunks[number]
+            chunk = self._ended_chunk(number, bits)
             free(chunk, bits)
             for group, siblings, offset in _tree(chunk, bits):
                 group.closed = True
@@ -261,9 +264,21 @@ class Roots:
                 siblings[offset] = None
             gone = self._gone.pop(chunk, 0) | bits
             if gone == below(SPAN):
-                del self._chunks[number]
+                del self._chunks[number], self._keys[number]
             else:
                 self._gone[chunk] = gone
+
+    def _ended_chunk(self, number: int, bits: int) -> Chunk:
+        """The chunk of roots that are committed now: all ended, none committed before."""
+        chunk = self._chunks.get(number)
+        if chunk is None or bits & ~chunk.ended or bits & self.gone(chunk):
+            raise InternalError(
+                "FF904",
+                f"some of the roots {[number * SPAN + o for o in bit_positions(bits)][:8]} were reported "
+                "as committed, but have not ended or were committed before.",
+                "Each root is committed once, after it has ended.",
+            )
+        return chunk
 
 
 def _tree(chunk: Chunk, bits: int) -> list[tuple[Group, list[Group | None], int]]:

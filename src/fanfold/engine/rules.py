@@ -388,6 +388,7 @@ class GatherRule:
         self.expansion = expansion
         self.outputs = tuple(outputs)
         self.stop_on_loss = stop_on_loss
+        self.confirmed = GatherConfirmed(level, self.outputs)
 
     def update(self, state: State, chunk: Chunk, hint: int) -> None:
         hint &= ~chunk.terminal(self.outputs[0])
@@ -443,6 +444,18 @@ class GatherRule:
         return None
 
 
+class GatherConfirmed:
+    """Parents whose gather is known to be done: sealed, and all members seen to be done."""
+
+    def __init__(self, level: int, outputs: Sequence[int]) -> None:
+        self.level = level
+        self.outputs = tuple(outputs)
+
+    def update(self, state: State, chunk: Chunk, hint: int) -> None:
+        for slot in self.outputs:
+            state.settle_done(chunk, slot, hint)
+
+
 class SettledRule(GatherRule):
     """Done when nothing below a parent can change any more, whatever the outcomes."""
 
@@ -469,6 +482,10 @@ class GatherFeed:
         rule, group = self.rule, chunk.group
         parent = group.chunk
         assert parent is not None
+        if chunk.lost is None and group.sealed and len(group.chunks) == 1:  # most of them
+            if chunk.done[rule.row] == (1 << chunk.size) - 1:
+                state.schedule(rule.confirmed, parent, group.bit)
+            return
         lost = None if chunk.lost is None else chunk.lost.get(rule.row)
         if rule.stop_on_loss and lost is not None and lost.causes:
             state.schedule(rule, parent, group.bit)

@@ -45,6 +45,14 @@ class Wiring:
     watchers: list[list[list[Rule]]]
     broadcasts: list[list[BroadcastRule]] = field(default_factory=list)
     """By level: the rules to tell when children come into being."""
+    early: dict[int, EarlyRelease] = field(default_factory=dict)
+    """By port: how its values go before their root ends; not in force before :meth:`watch_early`."""
+
+    def watch_early(self, port: int) -> None:
+        """From now on release a port's values at their last reader: some are large enough to be worth it."""
+        rule = self.early.pop(port)
+        for slot in rule.readers:
+            self.watch(rule.level, slot, rule)
 
     def watch(self, level: int, slot: int, rule: Rule) -> None:
         rules = self.watchers[level][slot]
@@ -73,9 +81,7 @@ def wire(program: Program, queues: Mapping[int, ReadyQueue]) -> Wiring:
     for port, calls in early_readers(plan).items():
         level = plan.ports[port].level
         readers = [program.call_outputs[call][0] for call in calls]
-        rule = EarlyRelease(level, program.port[port], readers)
-        for slot in readers:
-            wiring.watch(level, slot, rule)
+        wiring.early[port] = EarlyRelease(level, program.port[port], readers)
     root = RootRule(program.root_slots)
     for slot in program.root_slots:
         wiring.watch(0, slot, root)

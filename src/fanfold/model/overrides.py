@@ -47,7 +47,8 @@ class Overrides:
         """The stage that is called where ``stage`` is written.
 
         Raises:
-            DefinitionError: The replacement does not fit (FF102 and others).
+            DefinitionError: The replacement does not fit (FF102 and others), or an option does not (FF109
+                and others).
         """
         if stage.name not in self.names:
             return stage
@@ -57,9 +58,33 @@ class Overrides:
 
     def _changed(self, stage: StageDefinition) -> StageDefinition:
         name = stage.name
+        options = self._options.get(name, {})
+        declared = True
         if name in self._replacements:
+            declared = isinstance(self._replacements[name], StageDefinition)
             stage = _replaced(stage, self._replacements[name])
-        return stage.tuned(self._options[name]) if name in self._options else stage
+        if declared and "batch_size" in options and not stage.generator:
+            _check_batching(stage, options["batch_size"])
+        return stage.tuned(options) if options else stage
+
+
+def _check_batching(stage: StageDefinition, batch_size: object) -> None:
+    """A size may change, but not whether there are batches: the code is written for the one or the other."""
+    was = stage.options.batch_size
+    if was is None and batch_size is not None:
+        raise DefinitionError(
+            "FF109",
+            f"{stage.name}.batch_size={batch_size!r}: stage {stage.name!r} was declared without batch_size "
+            "and takes one item at a time, so it cannot be given lists.",
+            "Declare it with batch_size=1 and let it take and return lists, or replace the stage.",
+        )
+    if was is not None and batch_size is None:
+        raise DefinitionError(
+            "FF109",
+            f"{stage.name}.batch_size=None: stage {stage.name!r} was declared with batch_size={was} and takes "
+            "lists, so it cannot be given one item at a time.",
+            "Use batch_size=1 for batches of one, or replace the stage.",
+        )
 
 
 def _takes(target: Any, stage: StageDefinition) -> bool:

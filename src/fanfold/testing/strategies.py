@@ -302,6 +302,10 @@ class _Drawing:
             page = {"n": 1, "kind": "a", "flag": True, "extra": 0}
             defaults = {"int": 7, "page": page, "flag": True, "label": "a"}
             options["default"] = defaults.get(shape)
+            if shape != "flag":
+                # As a mask or a label, or with one in a field, the constant might not be a legal one, which
+                # the compiler refuses: nothing of the kind is made of such a merge.
+                shape = "any"
         control = shape != "any" and all(port.control for port in ports)
         self.add(
             Step("merge", tuple(numbers), 1, options),

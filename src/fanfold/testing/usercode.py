@@ -104,6 +104,9 @@ class Stages:
                 continue  # The field's own item fails, and the expansion with it, but not the task.
             if not all(map(is_sequence, opened)):
                 raise ContractBroken("children are a list, a tuple, an array or an iterator")
+            for children in opened:
+                for child in children:
+                    _refuse_exception(child)
             if len({len(children) for children in opened}) > 1:
                 raise ContractBroken("aligned children are equally many")
 
@@ -130,13 +133,19 @@ def is_bool(value: Any) -> bool:
 
 
 def _tuple(result: Any, count: int) -> tuple[Any, ...]:
-    """One value per declared output. An item failure in place of any of them fails the task."""
+    """One value per declared output. An exception in place of any of them fails the task."""
     values = (result,) if count == 1 else result
-    if isinstance(values, ItemFailure):
-        raise values
+    _refuse_exception(values)
     if not isinstance(values, tuple) or len(values) != count:
         raise ContractBroken(f"a stage with {count} outputs returns tuples of {count}")
     for value in values:
-        if isinstance(value, ItemFailure):
-            raise value
+        _refuse_exception(value)
     return values
+
+
+def _refuse_exception(value: Any) -> None:
+    """Fail the task if ``value``, which stands for an item, an output or a child, is no value."""
+    if isinstance(value, ItemFailure):
+        raise value
+    if isinstance(value, BaseException):
+        raise ContractBroken("an exception is no value")

@@ -170,6 +170,50 @@ def test_an_item_failure_inside_a_tuple_of_outputs_fails_the_task():
     assert told.failures == {0: ("declared", "no")}
 
 
+RETURNED = "a ValueError was returned as a value; raise it, or return ff.ItemFailure"
+
+
+def test_an_exception_in_an_items_place_of_a_batch_is_no_value():
+    told = Rig(call_plan(lambda xs: [xs[0], ValueError("q"), xs[2]], batch_size=4)).run([1, 2, 3])
+    assert told.values == {0: 1, 2: 3}
+    assert told.failures == {1: ("contract", RETURNED)}
+
+
+@pytest.mark.parametrize("batch_size", [None, 2])
+def test_an_exception_inside_a_tuple_of_outputs_is_no_value(batch_size):
+    def two(x: Any) -> Any:
+        return (x, ValueError("q")) if batch_size is None else [(x[0], ValueError("q"))]
+
+    told = Rig(call_plan(two, outputs=2, batch_size=batch_size)).run([1])
+    assert told.failures == {0: ("contract", RETURNED)}
+
+
+def test_an_exception_that_one_item_gave_is_no_value():
+    assert Rig(call_plan(lambda x: KeyError(x))).run([1]).failures[0][0] == "contract"
+
+
+@pytest.mark.parametrize(
+    ("child", "told_as"),
+    [(ItemFailure("no"), ("declared", "no")), (ValueError("q"), ("contract", RETURNED))],
+)
+@pytest.mark.parametrize("batch_size", [None, 4])
+@pytest.mark.parametrize("wrap", [list, tuple])
+def test_a_failure_among_children_fails_the_task_that_made_them(child, told_as, batch_size, wrap):
+    def make(x: Any) -> Any:
+        made = [wrap([n, child] if n == 1 else [n]) for n in (x if batch_size else [x])]
+        return made if batch_size else made[0]
+
+    told = Rig(call_plan(make, batch_size=batch_size, expand=CHILDREN)).run([0, 1, 2])
+    assert told.failures == {1: told_as}
+    assert [told.children_of(t) for t in range(3)] == [[0], [], [2]]
+    assert told.sealed == {1: [0, 2]}
+
+
+def test_a_failure_among_the_children_of_a_field_fails_the_task():
+    plan = call_plan(lambda x: {"parts": [x, ItemFailure("no")]}, expand=[[(0, ("parts",))]])
+    assert Rig(plan).run([1]).failures == {0: ("declared", "no")}
+
+
 @pytest.mark.parametrize("error", [ValueError("bad"), ItemFailure("bad")])
 def test_a_batch_that_raises_ends_with_that_and_a_batch_of_one_with_its_items_failure(error):
     def guilty(xs: list[int]) -> list[int]:
@@ -313,6 +357,12 @@ def test_an_item_failure_that_is_yielded_fails_the_task():
     told = Rig(call_plan(lambda n: iter([1, ItemFailure("no"), 2]), expand=CHILDREN)).run([0])
     assert told.children_of(0) == [1]
     assert told.failures == {0: ("declared", "no")}
+
+
+def test_an_exception_that_is_yielded_fails_the_task():
+    told = Rig(call_plan(lambda n: iter([1, ValueError("q"), 2]), expand=CHILDREN)).run([0])
+    assert told.children_of(0) == [1]
+    assert told.failures == {0: ("contract", RETURNED)}
 
 
 def test_a_generator_with_several_outputs_yields_tuples():

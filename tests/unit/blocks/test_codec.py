@@ -157,3 +157,72 @@ def test_want_of_memory_is_not_taken_for_a_value_that_cannot_be_pickled():
 
     with pytest.raises(MemoryError):
         Encoder().encode([Huge()])
+
+
+class Unloadable:
+    """It can be pickled, and loading it raises."""
+
+    def __reduce__(self) -> Any:
+        return _refuse, ()
+
+
+def _refuse() -> Any:
+    raise ValueError("cannot be loaded")
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_row_that_cannot_be_loaded_harms_those_only_who_read_it(wrapped):
+    encoder = Encoder()
+    encoder.encode(list(range(1_000)))
+    bad: Any = [0, {"a": Unloadable()}] if wrapped else Unloadable()
+    rows: list[Any] = [bad if i == 5 else i for i in range(20)]
+    block = block_of(rows, encoder)
+    assert block[:5] == rows[:5] and block[6:] == rows[6:] and block[19] == 19
+    assert block.pick(3, 0b1011) == [3, 4, 6]
+    for read in (lambda: block[5], lambda: block[4:6], lambda: block.pick(3, 0b110)):
+        with pytest.raises(ValueError, match="cannot be loaded"):
+            read()
+
+
+def test_rows_with_a_pickle_of_their_own_are_decoded_once_until_they_are_forgotten():
+    block = block_of([7, frozenset({1}), Settled(1), Settled(2), 5], warm_encoder())
+    first = block[3]
+    assert first == Settled(2) and block[2:4][1] is first and block.pick(3, 1)[0] is first
+    block.forget()
+    assert block[3] == first and block[3] is not first
+
+
+@dataclass(frozen=True)
+class Settled:
+    n: int
+
+
+def warm_encoder() -> Encoder:
+    """One that expects tiny rows."""
+    encoder = Encoder()
+    encoder.encode(list(range(1_000)))
+    return encoder
+
+
+def test_large_buffers_stand_alone_among_tiny_rows():
+    numpy = pytest.importorskip("numpy")
+    tiny, large = numpy.arange(10), numpy.arange(10_000)
+    rows = [Settled(0), tiny, large, tiny, Settled(1), large]
+    found = block_of(rows, warm_encoder())[:]
+    assert (found[0], found[4]) == (Settled(0), Settled(1))
+    for row in (1, 2, 3, 5):
+        assert (found[row] == rows[row]).all()
+        found[row][0] = 1  # a copy of its own is writable
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_what_raises_when_it_is_pickled_is_named_whatever_it_raises(error):
+    class Exits:
+        def __reduce__(self) -> Any:
+            raise error
+
+    with pytest.raises(Unpicklable) as caught:
+        warm_encoder().encode([1, Exits(), 2])
+    assert [row for row, _ in caught.value.rows] == [1]
+    with pytest.raises(error):
+        Encoder(contain=Exception).encode([1, Exits(), 2])

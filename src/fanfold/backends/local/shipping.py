@@ -31,7 +31,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # the library has no
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, CodeType):
-            make, arguments = self.dispatch_table[CodeType](obj)
+            make, arguments, *_ = self.dispatch_table[CodeType](obj)
             if obj.co_filename not in self._places:
                 self._places[obj.co_filename] = _place_of_source(obj.co_filename)
             return _code_at, (*self._places[obj.co_filename], make, arguments)
