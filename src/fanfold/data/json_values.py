@@ -17,7 +17,6 @@ from typing import Any, Final
 from fanfold.data.files import File
 from fanfold.failures import Failure
 
-
 _TEXT: Final = frozenset({str})
 _FLAT: Final = frozenset({str, int, float, bool, type(None)})
 
