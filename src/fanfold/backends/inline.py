@@ -46,7 +46,7 @@ class MemoryValues:
         """Keep the rows; the list itself is the worker's and will not change."""
         ref = next(self._numbers)
         self.blocks[ref] = rows
-        return Rows(ref, len(rows), _ROW_BYTES * len(rows))
+        return Rows(ref, len(rows))  # how large is not known, as nothing is pickled
 
     def take_back(self, rows: Rows) -> None:
         """Forget the block."""
