@@ -227,13 +227,13 @@ class _BatchRun:
             delivery.failures = {
                 task: self._failure(value)
                 for task, value in enumerate(results)
-                if isinstance(value, ItemFailure)
+                if issubclass(type(value), ItemFailure)  # isinstance asks the value itself
             }
             return
         for task, value in enumerate(results):
             try:
                 self._finish(task, value)
-            except Exception as error:
+            except BaseException as error:
                 delivery.failed(task, self._failure(error))
 
     # ------------------------------------------------------------------------------ one item at a time
@@ -245,7 +245,7 @@ class _BatchRun:
         for task, values in enumerate(zip(*columns, strict=True)):
             try:
                 returned = self._call(values)
-                if isinstance(returned, Iterator):
+                if issubclass(type(returned), Iterator):
                     self._stream(task, returned)
                 else:
                     self._finish(task, returned)
@@ -283,7 +283,7 @@ class _BatchRun:
         """A value for each output."""
         if self._outputs == 1:
             values: Sequence[Any] = (value,)
-        elif isinstance(value, ItemFailure):
+        elif issubclass(type(value), ItemFailure):
             raise value
         elif isinstance(value, tuple) and len(value) == self._outputs:
             values = value
@@ -294,7 +294,7 @@ class _BatchRun:
                 f"{'item' if verb == 'return' else 'child'}, got {got}"
             )
         for part in values:
-            if isinstance(part, ItemFailure):
+            if issubclass(type(part), ItemFailure):
                 raise part
         return values
 
@@ -328,7 +328,7 @@ class _BatchRun:
         given = 0
         try:
             for child in children:
-                if single and not isinstance(child, ItemFailure):
+                if single and not issubclass(type(child), ItemFailure):
                     parts: Sequence[Any] = (child,)
                 else:
                     parts = self._unpacked(child, "yield")
@@ -427,7 +427,10 @@ def _opens_whole(opening: Opening) -> bool:
 
 def _apparent_bytes(value: Any) -> int:
     """A lower bound of a value's size that costs next to nothing to find."""
-    if isinstance(value, (bytes, str, bytearray)):
+    if type(value) in (bytes, str, bytearray):
         return len(value)
-    size = getattr(value, "nbytes", 0)
+    try:
+        size = getattr(value, "nbytes", 0)
+    except Exception:  # a user's property: then nothing is known of its size
+        return 0
     return size if type(size) is int else 0

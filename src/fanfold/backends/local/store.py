@@ -152,8 +152,9 @@ def _too_large(value: Any, size: int | None, limit: int) -> Failure:
 
 def _unpicklable(value: Any, error: BaseException) -> Failure:
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    told = Failure.from_exception(error).message  # its text is a user's, and may be anything
     return Failure(
         kind="unpicklable",
-        message=f"a value of type {kind} cannot leave its worker: {type(error).__name__}: {error}",
+        message=f"a value of type {kind} cannot leave its worker: {told}",
         exception=type(error).__qualname__,
     )
