@@ -100,7 +100,12 @@ class LocalBackend:
         }
         for number in (*(spec.worker for spec in workers), _DRIVER_ARENA):
             self._arenas[number] = create(f"arena{number}", directory=self._arena_dir)
-        self._values = ArenaValues(self._arenas, _DRIVER_ARENA, limit_bytes=self._limit)
+        self._values = ArenaValues(
+            self._arenas,
+            _DRIVER_ARENA,
+            limit_bytes=self._limit,
+            contain=Exception,  # here Ctrl-C is the user's own
+        )
         self._board_fd = create("board", directory=self._arena_dir)
         self._board = Board(self._board_fd, max((s.worker for s in workers), default=0) + 1)
         self._nursery = Nursery((*self._arenas.values(), self._board_fd))

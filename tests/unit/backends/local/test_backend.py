@@ -345,3 +345,12 @@ def test_the_writers_death_ends_the_run(tmp_path):
         run.backend.write(results("a", "die"))
         with pytest.raises(SetupError, match=r"FF404 .*SIGABRT"):
             run.wait(WriteFailed)
+
+
+def test_ctrl_c_while_a_source_is_read_is_no_fault_of_its_values():
+    class Interrupted:
+        def __reduce__(self) -> Any:
+            raise KeyboardInterrupt
+
+    with session(s.identity) as run, pytest.raises(KeyboardInterrupt):
+        run.backend.put([1, Interrupted()])
