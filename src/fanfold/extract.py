@@ -190,11 +190,11 @@ def _label(
 
 def describe(value: Any) -> str:
     """A value in a few words, for messages."""
-    if isinstance(value, dict):
-        keys = ", ".join(str(key)[:30] for key in list(value)[:_SHOWN_KEYS])
-        more = ", …" if len(value) > _SHOWN_KEYS else ""
-        return f"a dict with the keys {keys or '(none)'}{more}"
     try:
+        if issubclass(type(value), dict):
+            keys = ", ".join(str(key)[:30] for key in list(value)[:_SHOWN_KEYS])
+            more = ", …" if len(value) > _SHOWN_KEYS else ""
+            return f"a dict with the keys {keys or '(none)'}{more}"
         return f"{_SHOWN.repr(value)} ({type(value).__name__})"
-    except Exception as error:  # a user's __repr__ may do anything
+    except BaseException as error:  # a user's __repr__ may do anything
         return f"a {type(value).__name__} whose repr raises {type(error).__name__}"

@@ -89,12 +89,12 @@ class Failure:
         """The record of an exception that a user's stage raised or returned (bounded in size)."""
         name = type(error).__qualname__
         module = type(error).__module__
-        qualified = name if module == "builtins" else f"{module}.{name}"
+        qualified = name if module == "builtins" else f"{_text(module)}.{name}"
         raised = error.__traceback__ is not None  # a failure that was returned has none to show
-        text = "".join(traceback.format_exception(error)) if raised else ""
+        text = _traced(error) if raised else ""
         if isinstance(error, ItemFailure):
             cause = error.cause
-            inner = type(cause).__qualname__ if isinstance(cause, BaseException) else ""
+            inner = type(cause).__qualname__ if issubclass(type(cause), BaseException) else ""
             return cls(
                 kind="declared",
                 code=_text(error.code),  # records cross to the driver: nothing of a user's may
@@ -126,9 +126,18 @@ class Failure:
 def _text(thing: object) -> str:
     """``str`` of something of a user's, which may do anything."""
     try:
-        return "".join(str(thing))  # a plain string, whatever subclass it was
-    except Exception as error:
+        return str.__add__("", str(thing))  # a plain string, whatever subclass it was
+    except BaseException as error:
         return f"(a {type(thing).__name__} whose text raises {type(error).__name__})"
+
+
+def _traced(error: BaseException) -> str:
+    """The traceback's text; shown with the text of causes, and code of a user's makes that."""
+    try:
+        return _text("".join(traceback.format_exception(error)))
+    except BaseException as raised:
+        lines = "".join(traceback.format_tb(error.__traceback__))
+        return f"{lines}(the traceback's text raises {type(raised).__name__})"
 
 
 def _shorten(text: str, limit_chars: int) -> str:

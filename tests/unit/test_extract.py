@@ -170,3 +170,11 @@ def test_values_are_described_in_a_few_words():
     assert describe({}) == "a dict with the keys (none)"
     assert describe(Loud()).startswith("<Loud instance at ")
     assert describe(Impostor()) == "a list whose repr raises TypeError"
+
+
+def test_a_key_whose_text_raises_is_described_all_the_same():
+    class Odd:
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    assert describe({Odd(): 1}) == "a dict whose repr raises RuntimeError"

@@ -75,3 +75,41 @@ def test_where_says_key_and_ordinals():
         kind="raised", message="m", key="a.pdf", levels=("document", "page"), ordinals=(7, 3)
     )
     assert failure.where() == "document a.pdf, page 3"
+
+
+class OddReduce(str):
+    """A text that would run code wherever it is unpickled, and lies about itself."""
+
+    def __reduce__(self) -> Any:
+        raise SystemExit("unpickled")
+
+    def __str__(self) -> str:
+        return self
+
+
+class OddExit(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+def test_no_text_of_a_users_own_type_gets_into_a_record():
+    for error in (
+        ItemFailure("x", code=OddReduce("code")),
+        ItemFailure(OddReduce("message")),
+        ValueError(OddReduce("message")),
+        ItemFailure("x", code=lambda: 1),  # type: ignore[arg-type]
+    ):
+        failure = raised(error)
+        texts = (failure.code, failure.message, failure.exception, failure.traceback)
+        assert {type(text) for text in texts} == {str}
+        assert pickle.loads(pickle.dumps(failure)) == failure
+
+
+def test_texts_that_exit_or_raise_anywhere_in_a_chain_are_survived():
+    assert "SystemExit" in raised(OddExit()).message
+    try:
+        raise ValueError("outer") from OddExit()
+    except ValueError as caught:
+        failure = Failure.from_exception(caught)
+    assert failure.message == "ValueError: outer"
+    assert "test_texts_that_exit" in failure.traceback

@@ -230,13 +230,17 @@ class _BatchRun:
             delivery.failures = {
                 task: self._failure(_as_raised(value))
                 for task, value in enumerate(results)
+<<<<<<< HEAD
                 if isinstance(value, BaseException)
+=======
+                if issubclass(type(value), ItemFailure)  # isinstance asks the value itself
+>>>>>>> mend-d
             }
             return
         for task, value in enumerate(results):
             try:
                 self._finish(task, value)
-            except Exception as error:
+            except BaseException as error:
                 delivery.failed(task, self._failure(error))
 
     # ------------------------------------------------------------------------------ one item at a time
@@ -248,7 +252,7 @@ class _BatchRun:
         for task, values in enumerate(zip(*columns, strict=True)):
             try:
                 returned = self._call(values)
-                if isinstance(returned, Iterator):
+                if issubclass(type(returned), Iterator):
                     self._stream(task, returned)
                 else:
                     self._finish(task, returned)
@@ -286,8 +290,13 @@ class _BatchRun:
         """A value for each output."""
         if self._outputs == 1:
             values: Sequence[Any] = (value,)
+<<<<<<< HEAD
         elif isinstance(value, BaseException):
             raise _as_raised(value)
+=======
+        elif issubclass(type(value), ItemFailure):
+            raise value
+>>>>>>> mend-d
         elif isinstance(value, tuple) and len(value) == self._outputs:
             values = value
         else:
@@ -297,8 +306,13 @@ class _BatchRun:
                 f"{'item' if verb == 'return' else 'child'}, got {got}"
             )
         for part in values:
+<<<<<<< HEAD
             if isinstance(part, BaseException):
                 raise _as_raised(part)
+=======
+            if issubclass(type(part), ItemFailure):
+                raise part
+>>>>>>> mend-d
         return values
 
     def _fresh(self, task: int, children: list[list[Any]]) -> list[list[Any]]:
@@ -331,7 +345,11 @@ class _BatchRun:
         given = 0
         try:
             for child in children:
+<<<<<<< HEAD
                 if single and not isinstance(child, BaseException):
+=======
+                if single and not issubclass(type(child), ItemFailure):
+>>>>>>> mend-d
                     parts: Sequence[Any] = (child,)
                 else:
                     parts = self._unpacked(child, "yield")
@@ -442,7 +460,10 @@ def _opens_whole(opening: Opening) -> bool:
 
 def _apparent_bytes(value: Any) -> int:
     """A lower bound of a value's size that costs next to nothing to find."""
-    if isinstance(value, (bytes, str, bytearray)):
+    if type(value) in (bytes, str, bytearray):
         return len(value)
-    size = getattr(value, "nbytes", 0)
+    try:
+        size = getattr(value, "nbytes", 0)
+    except Exception:  # a user's property: then nothing is known of its size
+        return 0
     return size if type(size) is int else 0

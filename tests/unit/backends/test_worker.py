@@ -470,3 +470,37 @@ def test_facts_of_children_come_with_their_release():
     assert stream.rows is None
     assert stream.controls[0].labels == (0b01001, 0b00100)
     assert [row for row, _ in stream.controls[0].illegal] == [1, 4]
+
+
+class ClassRaises:
+    """It raises when it is asked for its class."""
+
+    @property
+    def __class__(self) -> Any:
+        raise RuntimeError("no class")
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_a_result_that_raises_when_it_is_looked_at_harms_no_other(outputs):
+    odd: Any = ClassRaises()
+    good: Any = (1, 1) if outputs == 2 else 1
+    bad: Any = (odd, odd) if outputs == 2 else odd
+    fails = ItemFailure("no")
+    told = Rig(call_plan(lambda xs: [good, bad, fails], batch_size=4, outputs=outputs)).run(
+        [1, 2, 3]
+    )
+    assert told.failures == {2: ("declared", "no")}
+    assert set(told.values) == {0, 1}
+
+
+@pytest.mark.parametrize("batch_size", [None, 4])
+def test_what_raises_when_its_children_are_asked_for_fails_by_itself(batch_size):
+    plan = call_plan(
+        (lambda xs: [[1], ClassRaises()])
+        if batch_size
+        else (lambda x: [1] if x == 1 else ClassRaises()),
+        batch_size=batch_size,
+        expand=CHILDREN,
+    )
+    told = Rig(plan).run([1, 2])
+    assert list(told.failures) == [1]

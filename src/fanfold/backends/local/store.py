@@ -34,6 +34,7 @@ class ArenaValues:
         used: Blocks of the own arena that a predecessor left in use.
         serials_from: The first serial number, above all that the arena's blocks ever had.
         limit_bytes: How much the own arena may hold.
+        contain: Exceptions of users' code that make a value unpicklable; others go through.
     """
 
     def __init__(
@@ -44,9 +45,11 @@ class ArenaValues:
         *,
         serials_from: int = 1,
         limit_bytes: int = ARENA_BYTES,
+        contain: type[BaseException] = BaseException,
     ) -> None:
         self._own = own
         self._limit = limit_bytes
+        self._contain = contain
         self._readers = {number: Reader(fd) for number, fd in descriptors.items()}
         self._writer = (
             None
@@ -95,7 +98,7 @@ class ArenaValues:
         assert self._writer is not None and self._own is not None, "a mere reader"
         encoder = self._encoders.get(port)
         if encoder is None:
-            encoder = self._encoders[port] = Encoder()
+            encoder = self._encoders[port] = Encoder(self._contain)
         try:
             parts, size = encoder.encode(rows)
             offset, memory = self._writer.allocate(size)
@@ -152,8 +155,9 @@ def _too_large(value: Any, size: int | None, limit: int) -> Failure:
 
 def _unpicklable(value: Any, error: BaseException) -> Failure:
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    told = Failure.from_exception(error).message  # its text is a user's, and may be anything
     return Failure(
         kind="unpicklable",
-        message=f"a value of type {kind} cannot leave its worker: {type(error).__name__}: {error}",
+        message=f"a value of type {kind} cannot leave its worker: {told}",
         exception=type(error).__qualname__,
     )

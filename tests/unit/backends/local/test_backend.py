@@ -20,6 +20,7 @@ from fanfold.protocol import (
     BatchFinished,
     RootResult,
     TasksFinished,
+    WorkerDied,
     WorkerFailed,
     WorkerStarted,
 )
@@ -261,10 +262,12 @@ def test_a_constructor_that_raises_is_told_and_its_end_is_no_death():
 
 
 @pytest.mark.parametrize(("how", "words"), [("abort", "SIGABRT"), ("exit", "code 7")])
-def test_a_constructor_that_kills_its_process_is_told_with_its_last_words(how, words):
+def test_a_constructor_that_kills_its_process_is_a_death_that_ran_nothing(how, words):
     with Session(LocalBackend(), call_plan(s.Unmakeable, args=(how,)), ready=False) as run:
-        (failed,) = run.wait(WorkerFailed)
-        assert words in failed.failure.message and "about to fail" in failed.failure.message
+        (died,) = run.wait(WorkerDied)
+        assert words in died.reason and "before it was ready" in died.reason
+        assert died.running is None
+        assert "about to fail" in run.backend.worker_log_tail(0)
 
 
 def test_a_stage_that_cannot_be_sent_is_named():
@@ -363,3 +366,12 @@ def test_the_writers_death_ends_the_run(tmp_path):
         run.backend.write(results("a", "die"))
         with pytest.raises(SetupError, match=r"FF404 .*SIGABRT"):
             run.wait(WriteFailed)
+
+
+def test_ctrl_c_while_a_source_is_read_is_no_fault_of_its_values():
+    class Interrupted:
+        def __reduce__(self) -> Any:
+            raise KeyboardInterrupt
+
+    with session(s.identity) as run, pytest.raises(KeyboardInterrupt):
+        run.backend.put([1, Interrupted()])
