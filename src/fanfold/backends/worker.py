@@ -230,11 +230,7 @@ class _BatchRun:
             delivery.failures = {
                 task: self._failure(_as_raised(value))
                 for task, value in enumerate(results)
-<<<<<<< HEAD
-                if isinstance(value, BaseException)
-=======
-                if issubclass(type(value), ItemFailure)  # isinstance asks the value itself
->>>>>>> mend-d
+                if issubclass(type(value), BaseException)  # isinstance asks the value itself
             }
             return
         for task, value in enumerate(results):
@@ -290,13 +286,8 @@ class _BatchRun:
         """A value for each output."""
         if self._outputs == 1:
             values: Sequence[Any] = (value,)
-<<<<<<< HEAD
-        elif isinstance(value, BaseException):
+        elif issubclass(type(value), BaseException):
             raise _as_raised(value)
-=======
-        elif issubclass(type(value), ItemFailure):
-            raise value
->>>>>>> mend-d
         elif isinstance(value, tuple) and len(value) == self._outputs:
             values = value
         else:
@@ -306,13 +297,8 @@ class _BatchRun:
                 f"{'item' if verb == 'return' else 'child'}, got {got}"
             )
         for part in values:
-<<<<<<< HEAD
-            if isinstance(part, BaseException):
+            if issubclass(type(part), BaseException):
                 raise _as_raised(part)
-=======
-            if issubclass(type(part), ItemFailure):
-                raise part
->>>>>>> mend-d
         return values
 
     def _fresh(self, task: int, children: list[list[Any]]) -> list[list[Any]]:
@@ -345,11 +331,7 @@ class _BatchRun:
         given = 0
         try:
             for child in children:
-<<<<<<< HEAD
-                if single and not isinstance(child, BaseException):
-=======
-                if single and not issubclass(type(child), ItemFailure):
->>>>>>> mend-d
+                if single and not issubclass(type(child), BaseException):
                     parts: Sequence[Any] = (child,)
                 else:
                     parts = self._unpacked(child, "yield")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from fanfold.backends.base import BackendEvent, RecordWriter, WorkerSpec, WriteFailed, WriterClosed
+from fanfold.backends.local import lifeline
 from fanfold.backends.local.board import Board
 from fanfold.backends.local.channel import DriverChannel
 from fanfold.backends.local.member import Member
@@ -45,6 +46,10 @@ from fanfold.protocol import (
 
 ARENA_DIR_VARIABLE: Final = "FANFOLD_ARENA_DIR"
 """Names a directory for mapped files in the place of anonymous memory."""
+DESCRIPTORS_PER_WORKER: Final = 3
+"""Its arena, its channel and its log."""
+DESCRIPTORS_APART: Final = 64
+"""For everything else that this process has open."""
 _DRIVER_ARENA: Final = -1
 _WRITER: Final = -2
 _FREE_SOON: Final = 64
@@ -92,7 +97,16 @@ class LocalBackend:
 
         Raises:
             DefinitionError: A stage or the writer cannot be sent to its process (FF406).
+            SetupError: The process may not open enough files for so many workers (FF409).
         """
+        wanted = DESCRIPTORS_APART + DESCRIPTORS_PER_WORKER * (len(workers) + 2)
+        allowed = lifeline.allow_descriptors(wanted)
+        if 0 <= allowed < wanted:
+            raise SetupError(
+                "FF409",
+                f"{len(workers)} workers need about {wanted} open files, and this process may have {allowed}.",
+                "Raise the limit (ulimit -n, or LimitNOFILE of the service), or use fewer replicas.",
+            )
         stages = {spec.stage for spec in workers}
         payloads = {
             stage: ship(stage_plan(plan, stage), f"stage {plan.stages[stage].name!r}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import resource
 import signal
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -23,6 +24,16 @@ def _prctl(option: int, value: int) -> bool:
     except (OSError, AttributeError):
         return False
     return bool(function(option, value, 0, 0, 0) == 0)
+
+
+def allow_descriptors(wanted: int) -> int:
+    """Raise the soft limit on open files as far as the hard one allows, if it is below ``wanted``; it stays
+    raised, since taking it back could fail what was opened meanwhile. Returns the limit in force."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return soft
 
 
 def die_with_parent(parent: int) -> None:
