@@ -10,6 +10,7 @@ import datetime
 import enum
 import json
 import math
+import operator
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -113,8 +114,8 @@ def _name(name: Any, where: str) -> str:
         return {True: "true", False: "false", None: "null"}[name]
     if isinstance(name, float) and math.isfinite(name):
         return float.__repr__(name)
-    if hasattr(name, "__index__"):
-        return _digits(name.__index__(), where)
+    if not isinstance(name, float) and hasattr(name, "__index__"):
+        return _digits(operator.index(name), where)
     raise NotJson(
         f"{where} has the field name {name!r} ({type(name).__name__}); JSON's are strings"
     )

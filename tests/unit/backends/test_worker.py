@@ -476,7 +476,7 @@ class ClassRaises:
     """It raises when it is asked for its class."""
 
     @property  # type: ignore[misc]  # what no class should do is what is tested
-    def __class__(self) -> Any:
+    def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]  # likewise
         raise RuntimeError("no class")
 
 

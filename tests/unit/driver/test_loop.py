@@ -1,5 +1,6 @@
 """The loop against a core and a backend that do what a test says."""
 
+import importlib
 from typing import Any
 
 import pytest
@@ -203,10 +204,9 @@ def test_a_worker_that_cannot_be_made_is_told_with_stage_traceback_and_output():
 
 
 def test_of_a_module_that_is_not_found_it_says_how_modules_are_found():
-    try:
-        import fanfold.no_such_module  # type: ignore[import-not-found]  # noqa: F401
-    except ImportError as error:
-        failure = Failure.from_exception(error)
+    with pytest.raises(ImportError) as missing:
+        importlib.import_module("fanfold.no_such_module")
+    failure = Failure.from_exception(missing.value)
     with pytest.raises(SetupError, match="FF423 stage 'Ocr'") as told:
         loop(FakeCore(), FakeBackend(WorkerFailed(0, failure))).run()
     assert "sys.path" in told.value.hint and "constructor" not in told.value.hint

@@ -77,7 +77,8 @@ def test_a_traceback_from_a_script_tells_file_and_source_line(tmp_path: Path):
 
 def test_source_that_is_in_no_file_travels_along():
     name, source = "<cell 7>", "def fragile(n):\n    raise ValueError(n)  # the culprit\n"
-    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    lines = [str(line) for line in source.splitlines(keepends=True)]
+    linecache.cache[name] = (len(source), None, lines, name)
     space: dict[str, object] = {"__name__": "__main__"}
     exec(compile(source, name, "exec"), space)
     data = ship(space["fragile"], "it")
