@@ -215,15 +215,18 @@ class Core:
             for worker in pool.workers:
                 if not worker.ready or worker.alone or len(worker.batches) != held:
                     continue
-                chosen = self._next_call(pool)
-                if chosen is None:
+                started = None
+                while started is None:  # a queue may hold nothing but items whose roots have ended
+                    chosen = self._next_call(pool)
+                    if chosen is None:
+                        break
+                    full = queues[chosen].count >= (pool.batch_size or 1)
+                    if held and not full and self._more_to_come(chosen):
+                        break
+                    started = self.machine.take(chosen, self._limit(pool, chosen))
+                if started is None:
                     break
-                full = queues[chosen].count >= (pool.batch_size or 1)
-                if held and not full and self._more_to_come(chosen):
-                    break
-                started = self.machine.take(chosen, self._limit(pool, chosen))
-                if started is not None:
-                    self._start(worker, started, time_s, commands)
+                self._start(worker, started, time_s, commands)
         blocked = any(queues[call].count for call in pool.calls)
         self._note_idle(pool, DOWNSTREAM_FULL if blocked else NO_INPUT, time_s)
 
