@@ -148,3 +148,23 @@ def test_items_that_must_run_alone_do_not_wait_behind_a_full_supply() -> None:
         1,
         1,
     ]  # the batch that was at the worker already, then the two by themselves
+
+
+def test_items_of_ended_roots_do_not_hide_the_work_of_another_call() -> None:
+    plan = fan_out_plan(batch_size=1)
+    shared = dataclasses.replace(
+        plan,
+        stages=plan.stages[:1],
+        nodes=tuple(
+            dataclasses.replace(n, stage=0) if isinstance(n, CallNode) else n for n in plan.nodes
+        ),
+    )
+    script = Script(shared)
+    script.admit(1, last=False)
+    (pages,) = script.dispatch()
+    script.expand_all(pages, [4])
+    first, second = script.dispatch()  # two pages wait behind these
+    script.admit(1)
+    script.finish(first, failures={0: "bad"})  # their document has ended
+    script.finish(second)
+    assert [batch.call for batch in script.dispatch()] == [0]
