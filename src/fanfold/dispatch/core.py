@@ -32,6 +32,7 @@ from fanfold.dispatch.pool import (
     Pool,
     Worker,
 )
+from fanfold.engine.chunks import SPAN
 from fanfold.engine.commands import Command, RestartWorker, StartBatch, StopRun
 from fanfold.engine.machine import Machine
 from fanfold.engine.program import inputs_of, outputs_of
@@ -76,11 +77,19 @@ class Core:
         plan: What to run.
         workers: The replicas that are being started.
         start_s: The time now, on the clock of the events to come.
+        span: Items in a full chunk of the engine's state; only tests choose another.
     """
 
-    def __init__(self, plan: Plan, workers: Sequence[WorkerLike], start_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        workers: Sequence[WorkerLike],
+        start_s: float = 0.0,
+        *,
+        span: int = SPAN,
+    ) -> None:
         self.plan = plan
-        self.machine = Machine(plan)
+        self.machine = Machine(plan, span=span)
         self._pools = {
             stage.index: Pool(
                 stage.index,
