@@ -1,12 +1,12 @@
 """Chunks: membership, immediate parents, ordinals and outcomes, and nothing that acts on them.
 
-The items of a level lie in *chunks*. A chunk holds *families*, each the children of one parent in ordinal
-order, one family after the other in the order of the parents, which all lie in one chunk of the level above.
-A family that does not fit, or that grows after others have come behind it, goes on in further chunks.
+The items of a level lie in *chunks*, laid out by families (:mod:`fanfold.engine.families`) whose parents all
+lie in one chunk of the level above. A family that does not fit, or that grows after others have come behind
+it, goes on in further chunks.
 
 All that is known of a chunk's items at a port (a *slot*) is a handful of integers used as bit sets: bit ``i``
-is the item at offset ``i``. Steps from children to parents and back are arithmetic on such sets too, so what
-anything costs depends on the number of chunks, neither on that of the items nor on that of the parents.
+is the item at offset ``i``. So what anything costs depends on the number of chunks, neither on that of the
+items nor on that of the parents.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fanfold.columns import Ref
-from fanfold.engine.bits import below, bit_positions, deposit, extract, low_offset, lowest
+from fanfold.engine.bits import bit_positions, low_offset
+from fanfold.engine.families import Families
 from fanfold.failures import Failure
 
 SPAN: Final = 1024
@@ -45,13 +46,12 @@ Segment = tuple[int, Ref, int]
 """Items, the block that holds their values in order, and the row of the first."""
 
 
-class Chunk:
-    """Some items of one level."""
+class Chunk(Families):
+    """Some items of one level, by families (those of the root level have no parents)."""
 
     __slots__ = (
         "base",
         "children",
-        "continued",
         "done",
         "ended",
         "facts",
@@ -60,25 +60,16 @@ class Chunk:
         "level",
         "lost",
         "parent",
-        "parents",
         "segments",
-        "size",
-        "starts",
     )
 
     def __init__(self, level: int, parent: Chunk | None, slots: int, base: int = 0) -> None:
+        super().__init__()
         self.level = level
         self.parent = parent
         """The chunk of the parents; None for roots."""
         self.base = base
         """For roots: the number of the first."""
-        self.size = 0
-        self.parents = 0
-        """The parents that have children here, as offsets in their own chunk."""
-        self.starts = 0
-        """The first item here of each family, as many as there are parents."""
-        self.continued: dict[int, int] | None = None
-        """By parent, for families that began in another chunk: the ordinal of their first item here."""
         self.further: dict[int, Chunk] | None = None
         """By parent, for families that go on elsewhere: the next chunk."""
         self.children: dict[int, Children] = {}
@@ -107,39 +98,6 @@ class Chunk:
         """The slot's other outcomes, or None where there are none."""
         return None if self.lost is None else self.lost.get(slot)
 
-    # ------------------------------------------------------------------------------ families
-
-    def items_of(self, parents: int) -> int:
-        """The items here whose parents are among ``parents``."""
-        parents &= self.parents
-        if parents == self.parents:
-            return (1 << self.size) - 1
-        if not parents:
-            return 0
-        ranks = extract(parents, self.parents)
-        # Each family is the ones from its start to its end: 2^(end + 1) - 2^start, summed up at once.
-        return (deposit(ranks, self._ends()) << 1) - deposit(ranks, self.starts)
-
-    def parents_of(self, items: int) -> int:
-        """The parents of some items.
-
-        Adding all ones but the last of each family to the items carries into the family's last place if
-        any item is there, and never beyond, so one addition asks all families at once.
-        """
-        if self.starts == 1:
-            return self.parents if items else 0
-        ends = self._ends()
-        inner = ((1 << self.size) - 1) & ~ends
-        touched = ((items & inner) + inner | items) & ends
-        if touched == ends:
-            return self.parents
-        return deposit(extract(touched, ends), self.parents) if touched else 0
-
-    def whole(self, items: int) -> int:
-        """The parents all of whose items here are among ``items``."""
-        missing = ((1 << self.size) - 1) & ~items
-        return self.parents & ~self.parents_of(missing) if missing else self.parents
-
     def shared(self) -> int:
         """The parents whose families have items in other chunks too."""
         found = 0
@@ -148,37 +106,6 @@ class Chunk:
                 for offset in offsets:
                     found |= 1 << offset
         return found
-
-    def sizes(self, items: int) -> list[int]:
-        """How many of ``items`` each of ``parents_of(items)`` has, in order."""
-        parents = self.parents_of(items)
-        if parents & (parents - 1) == 0:
-            return [items.bit_count()] if items else []
-        span = self.items_of(parents)
-        starts = list(bit_positions(span & self.starts))
-        if items == span and span.bit_count() == span.bit_length() - starts[0]:
-            return [
-                stop - start
-                for start, stop in zip(starts, [*starts[1:], span.bit_length()], strict=True)
-            ]
-        ends = bit_positions(span & self._ends())
-        return [
-            (items >> start & below(end - start + 1)).bit_count()
-            for start, end in zip(starts, ends, strict=True)
-        ]
-
-    def place(self, offset: int) -> tuple[int, int]:
-        """The parent's offset and the ordinal of an item that is no root."""
-        until = self.starts & below(offset + 1)
-        parent = lowest(self.parents, until.bit_count()).bit_length() - 1
-        ordinal = offset - until.bit_length() + 1
-        if self.continued is not None:
-            ordinal += self.continued.get(parent, 0)
-        return parent, ordinal
-
-    def _ends(self) -> int:
-        """The last item here of each family."""
-        return self.starts >> 1 | 1 << self.size - 1
 
 
 class Children:

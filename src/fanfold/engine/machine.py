@@ -22,8 +22,8 @@ from typing import Final
 from fanfold.columns import Ref
 from fanfold.engine.batches import Batch
 from fanfold.engine.bits import below, bit_positions
-from fanfold.engine.commands import Command, FinishRoots, ReleaseBlocks
 from fanfold.engine.chunks import SPAN, Chunk, Lost
+from fanfold.engine.commands import Command, FinishRoots, ReleaseBlocks
 from fanfold.engine.membership import Membership
 from fanfold.engine.placing import place_facts
 from fanfold.engine.program import lower

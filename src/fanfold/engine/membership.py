@@ -28,9 +28,7 @@ class Membership:
         arrived: Told of new items.
     """
 
-    def __init__(
-        self, level: int, slots: int, expansion: int, span: int, arrived: Arrived
-    ) -> None:
+    def __init__(self, level: int, slots: int, expansion: int, span: int, arrived: Arrived) -> None:
         self._level = level
         self._slots = slots
         self._expansion = expansion
@@ -71,12 +69,10 @@ class Membership:
             fit = bisect_right(ends, self._span) - 1
             if fit:
                 members, last = lowest(parents, fit), ends[fit]
-                chunk.starts |= sum(map((1).__lshift__, ends[:fit]))
+                chunk.append(members, ends[1 : fit + 1])
             else:  # the chunk is empty, and the family larger
                 members, last = parents & -parents, self._span
-                chunk.starts = 1
-            chunk.parents |= members
-            chunk.size = last
+                chunk.append(members, [last])
             children.begin(members, chunk)
             self._arrived(chunk, (1 << last) - (1 << size), row)
             row += last - size
@@ -98,9 +94,7 @@ class Membership:
                 return chunk
         return self._new_chunk(parent)
 
-    def _go_on(
-        self, parent: Chunk, children: Children, offset: int, count: int, row: int
-    ) -> None:
+    def _go_on(self, parent: Chunk, children: Children, offset: int, count: int, row: int) -> None:
         """More children of one family."""
         while count:
             chunk = children.last(offset)
@@ -111,9 +105,13 @@ class Membership:
                 row += chunk.size - size
                 count -= chunk.size - size
             else:
+                size = min(count, self._span)
                 further = self._new_chunk(parent)
-                further.parents, further.starts = 1 << offset, 1
+                further.append(1 << offset, [size])
                 children.go_on(offset, further)
+                self._arrived(further, (1 << size) - 1, row)
+                row += size
+                count -= size
 
     def _new_chunk(self, parent: Chunk) -> Chunk:
         return Chunk(self._level, parent, self._slots)

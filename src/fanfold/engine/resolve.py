@@ -174,7 +174,7 @@ def _broadcast(inner: Resolver) -> Resolver:
         for chunk, bits in entries:
             assert chunk.parent is not None
             here = chunk.parents_of(bits)
-            sizes = chunk.sizes(bits)
+            sizes = chunk.sizes(here, bits)
             if parents and parents[-1][0] is chunk.parent:  # may go on with the last one's children
                 before = parents[-1][1]
                 if here & -here == 1 << before.bit_length() - 1:
@@ -254,7 +254,8 @@ def _gather(child_level: int, row: int, inner: Resolver, *, mark: bool) -> Resol
                 if done:
                     members.append((child, done))
                 total += shown.bit_count()
-                listed.add(child.parents_of(shown), child.sizes(shown))
+                parents = child.parents & bits
+                listed.add(parents, child.sizes(parents, shown))
             lengths += listed.all()
         column: Column = inner(members, refs) if members else ("cat", ())
         if mask:
@@ -275,8 +276,6 @@ class _Lengths:
 
     def add(self, parents: int, sizes: list[int]) -> None:
         """Next come ``sizes`` more members of each of ``parents``."""
-        if not parents:
-            return
         if parents & self._seen:  # the last one's family goes on
             self._sizes[-1] += sizes.pop(0)
         self._seen |= parents

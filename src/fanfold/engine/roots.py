@@ -1,6 +1,6 @@
 """The roots' side of the engine: keys, where an item is in words, how roots end and are forgotten.
 
-Owns the group of the roots, their statuses and the failures under each; asks the machine to free values.
+Owns the chunks of the roots, their statuses and the failures under each; asks the machine to free values.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from fanfold.engine.bits import bit_positions
-from fanfold.engine.facts import ReadFacts
 from fanfold.engine.chunks import Chunk, Lost
+from fanfold.engine.facts import ReadFacts
 from fanfold.engine.ready import ReadyQueue
 from fanfold.failures import Failure
 
@@ -436,16 +436,12 @@ class GatherRule:
                 parents &= ~child.parents | child.whole(child.terminal(self.row))
         return parents
 
-    def _suppress(
-        self, state: State, parent: Chunk, chunk: Chunk, lost: Lost, hint: int
-    ) -> None:
+    def _suppress(self, state: State, parent: Chunk, chunk: Chunk, lost: Lost, hint: int) -> None:
         for bits, cause in lost.causes:
             parents = chunk.parents_of(bits & hint)
             if parents:
                 for slot in self.outputs:
-                    state.settle_lost(
-                        parent, slot, suppressed=parents, causes=((parents, cause),)
-                    )
+                    state.settle_lost(parent, slot, suppressed=parents, causes=((parents, cause),))
 
     def _finish(self, state: State, chunk: Chunk, done: int) -> None:
         if done:

@@ -40,8 +40,8 @@ def no_cause(machine: Machine) -> None:
     chunk.lost = {machine.program.port[3]: Lost(failed=0b100)}
 
 
-def third_family(machine: Machine) -> None:
-    page_chunk(machine).starts |= 0b10  # three families of two parents
+def taken_parent(machine: Machine) -> None:
+    page_chunk(machine).parents = 0b101  # the second document's pages are said to be another's
 
 
 def lost_child(machine: Machine) -> None:
@@ -86,7 +86,7 @@ def early_root(machine: Machine) -> None:
         (two_outcomes, "outcomes_are_exclusive"),
         (no_cause, "losses_have_causes"),
         (lost_child, "membership_is_whole"),
-        (third_family, "membership_is_whole"),
+        (taken_parent, "membership_is_whole"),
         (run_twice, "ready_items_are_ready"),
         (miscounted_queue, "ready_items_are_ready"),
         (early_gather, "gathers_are_complete"),
