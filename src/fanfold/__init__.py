@@ -14,7 +14,7 @@ from fanfold.errors import (
     SourceError,
     UsageError,
 )
-from fanfold.failures import Failure, ItemFailure
+from fanfold.failures import Failure, ItemFailure, ParentFailure
 from fanfold.model.entry import stage
 from fanfold.model.ops import broadcast, expand, field, filter, gather, merge, record, split
 from fanfold.model.port import Children, Port
@@ -53,6 +53,7 @@ __all__ = [
     "InternalError",
     "ItemFailure",
     "Outcome",
+    "ParentFailure",
     "Pipeline",
     "PipelineError",
     "Port",

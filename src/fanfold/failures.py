@@ -1,28 +1,31 @@
 """Failures as values: what a user raises to fail an item, and the record that tells of it.
 
-Owns :class:`ItemFailure` (the exception of users' stages) and :class:`Failure` (the record).
+Owns :class:`ItemFailure` and :class:`ParentFailure` (the exceptions of users' stages) and :class:`Failure`
+(the record).
 Knows nothing of how failures spread: that is the engine's.
 """
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 TRACEBACK_LIMIT_CHARS: Final = 8_000
 MESSAGE_LIMIT_CHARS: Final = 2_000
 
 KINDS: Final = frozenset(
     {
-        "declared",  # the user's stage said so (ItemFailure), raised or returned
+        "declared",  # the user's stage said so (ItemFailure, ParentFailure), raised or returned
         "raised",  # any other exception
         "contract",  # a value of the wrong shape: lengths, masks, labels, missing fields
         "unpicklable",  # a value that cannot leave its worker
         "too_large",  # a value that does not fit the store
         "worker_died",  # the worker's process ended while it ran the item alone
         "not_deterministic",  # a new attempt yielded fewer children than were already released
+        "missing",  # a member of a gathered list (members=) whose own value was dropped
+        "too_few",  # fewer members of a gathered list are done than at_least= asks for
     }
 )
 
@@ -58,6 +61,50 @@ def _item_failure(cause: str | BaseException, code: str) -> ItemFailure:
     return ItemFailure(cause, code=code)
 
 
+class ParentFailure(Exception):
+    """Fail the parent of the item that a stage is working on: its siblings are not worth the work either.
+
+    Raise it in a stage that takes one item at a time or in a generator, or return it in an item's place in
+    a batched stage. The item fails with ``kind="declared"``. Siblings that wait at the same call are
+    suppressed, and so is every list gathered to the parent that depends on the call, whatever its options
+    say. Siblings that are done stay; so do other ports of the same children and all other parents. It
+    reaches the direct parent only. At the root level it is the same as an item failure.
+
+    Args:
+        cause: What is wrong with the parent: a sentence, or the exception that told.
+        code: A short identifier of your own for reports, such as ``"pdf.encrypted"``.
+
+    Example:
+        >>> raise ParentFailure("page 0 is a scan of a blank form", code="form.blank")
+        Traceback (most recent call last):
+        ...
+        fanfold.failures.ParentFailure: page 0 is a scan of a blank form
+    """
+
+    def __init__(self, cause: str | BaseException = "", *, code: str = "") -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.code = code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_parent_failure, (self.cause, self.code))
+
+
+def _parent_failure(cause: str | BaseException, code: str) -> ParentFailure:
+    return ParentFailure(cause, code=code)
+
+
+def declared(values: Iterable[object]) -> BaseException | None:
+    """The exception that decides for a task in whose results some stand: a parent failure before others.
+
+    Exceptions are told by their types alone, since a user's value may do anything when it is asked.
+    """
+    found = [value for value in values if issubclass(type(value), BaseException)]
+    serious = (value for value in found if issubclass(type(value), ParentFailure))
+    first = next(serious, found[0] if found else None)
+    return first if isinstance(first, BaseException) else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """What failed, where and why: one record, counted once where it originates.
@@ -83,6 +130,8 @@ class Failure:
     """One for each of ``levels``; the root's own is its position in the source."""
     attempts: int = 1
     worker: str = ""
+    scope: Literal["item", "parent"] = "item"
+    """Whether it fails its item alone, or condemns the siblings at the call too (:class:`ParentFailure`)."""
 
     @classmethod
     def from_exception(cls, error: BaseException, *, worker: str = "") -> Failure:
@@ -92,7 +141,7 @@ class Failure:
         qualified = name if module == "builtins" else f"{_text(module)}.{name}"
         raised = error.__traceback__ is not None  # a failure that was returned has none to show
         text = _traced(error) if raised else ""
-        if isinstance(error, ItemFailure):
+        if isinstance(error, (ItemFailure, ParentFailure)):
             cause = error.cause
             inner = type(cause).__qualname__ if issubclass(type(cause), BaseException) else ""
             return cls(
@@ -102,6 +151,7 @@ class Failure:
                 exception=qualified,
                 traceback=_shorten(text, TRACEBACK_LIMIT_CHARS),
                 worker=worker,
+                scope="parent" if isinstance(error, ParentFailure) else "item",
             )
         told = _text(error)
         return cls(

@@ -18,9 +18,11 @@ Structure of a plan
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 Path: TypeAlias = tuple[str, ...]
@@ -163,6 +165,25 @@ class ExpandNode:
 
 
 @dataclass(frozen=True, slots=True)
+class AtLeast:
+    """How many members of a gathered list must be done: a number of them, or a share of all members.
+
+    Exactly one of the two is given. A share is exact, so that 0.9 of 10 is 9.
+    """
+
+    count: int | None = None
+    share: Fraction | None = None
+
+    def needed(self, members: int) -> int:
+        """How many have to be done of so many members (those that are not dropped)."""
+        return self.count if self.count is not None else math.ceil((self.share or 0) * members)
+
+    def __str__(self) -> str:
+        """As it is written: ``3``, or ``0.9``."""
+        return str(self.count) if self.count is not None else str(float(self.share or 0))
+
+
+@dataclass(frozen=True, slots=True)
 class GatherNode:
     """Lists of ``inputs``' values per parent, in ordinal order, at the parent level of ``child_level``."""
 
@@ -173,6 +194,10 @@ class GatherNode:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     failed: Literal["fail", "drop", "mark"] = "fail"
+    at_least: AtLeast | None = None
+    """What must be done, or the list is suppressed; None: any number."""
+    members: int | None = None
+    """A port at ``child_level`` whose outcomes say who is a member; None: every child is."""
     where: Where = Where()
 
 
@@ -278,6 +303,34 @@ Node: TypeAlias = (
 )
 
 
+def ports_read(node: Node) -> tuple[int, ...]:
+    """The ports that a node looks at, for their values or for their outcomes alone."""
+    match node:
+        case CallNode():
+            return tuple(item.port for item in node.inputs)
+        case GatherNode():
+            return node.inputs if node.members is None else (*node.inputs, node.members)
+        case ExpandNode() | MergeNode():
+            return node.inputs
+        case FilterNode():
+            return (node.input, node.mask)
+        case SplitNode():
+            return (node.input, node.by)
+        case BroadcastNode() | FieldNode():
+            return (node.input,)
+        case RecordNode():
+            return tuple(part for _, part in node.fields if isinstance(part, int))
+
+
+def ports_made(node: Node) -> tuple[int, ...]:
+    """The ports of which a node is the producer."""
+    match node:
+        case CallNode() | ExpandNode() | GatherNode() | SplitNode():
+            return node.outputs
+        case FilterNode() | MergeNode() | BroadcastNode() | FieldNode() | RecordNode():
+            return (node.output,)
+
+
 @dataclass(frozen=True, slots=True)
 class Control:
     """What the driver must know of a mask's or label's values; reported by whoever makes them.
@@ -380,6 +433,8 @@ class Plan:
     """By index of the CallNode."""
     controls: tuple[Control, ...] = ()
     checks: tuple[FieldCheck, ...] = ()
+    effects: tuple[int, ...] = ()
+    """Indices of the CallNodes from which no output can be reached: they run for what they do."""
 
     def calls(self) -> tuple[CallNode, ...]:
         """The calls, in topological order."""

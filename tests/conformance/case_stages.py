@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fanfold.failures import ItemFailure
+from fanfold.failures import ItemFailure, ParentFailure
 
 
 def identity(x: Any) -> Any:
@@ -85,6 +85,14 @@ def range_fail_if(x: int, *, eq: int) -> Any:
 
 def fail_all(x: Any) -> Any:
     return ItemFailure(f"bad {x}")
+
+
+def fail_both(x: Any) -> Any:
+    return ItemFailure(f"item {x}"), ParentFailure(f"parent {x}")
+
+
+def parent_fail_if(x: Any, *, eq: Any) -> Any:
+    return ParentFailure(f"bad {x}") if x == eq else x
 
 
 def raise_if(x: Any, *, eq: Any) -> Any:

@@ -1,7 +1,7 @@
 """The semantic cases: small programs with their meaning, read from ``cases/semantics.jsonl``.
 
 Owns how a case becomes a pipeline through the public interface, and how what was observed is told in the
-cases' own terms. ``WAITING`` lists the cases that need what this version refuses.
+cases' own terms. ``WAITING`` lists the cases that need what this version refuses to compile, or to run.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Waiting:
 
     reason: str
     refusal: str
+    compiles: bool = False
+    """Whether it has a plan, and so a meaning; then its run is refused."""
 
 
 WAITING: Final = {
-    "C029": Waiting("gather(members=…) comes later", "members"),
-    "C048": Waiting("parent failures come later", "ParentFailure"),
-    "C051": Waiting("parent failures come later", "ParentFailure"),
+    "C029": Waiting("runs with gather(members=…) come later", "members", compiles=True),
     "C055": Waiting("retries come later", "retries"),
 }
 
@@ -101,8 +101,6 @@ class _Stages:
         if label in self._shared:
             return self._shared[label]
         self._made += 1
-        if node["udf"] in ("parent_fail_if", "fail_both"):
-            ff.ParentFailure  # noqa: B018 - the name is missing for now, and says so
         options: dict[str, Any] = {
             "name": f"{node['udf']}_{self._made}",
             "batch_size": node["batch"],

@@ -13,8 +13,9 @@ Rules
    fails after what it gave.
 4. With several outputs each element, or child, is a tuple of so many.
 5. Of each task's children the first ``skip`` were released by an earlier attempt, and are not again.
-6. An exception is never a value. An ``ItemFailure`` in the place of an item, an output or a child fails that
-   task as if it were raised; any other exception there breaks the contract.
+6. An exception is never a value. An ``ItemFailure`` or ``ParentFailure`` in the place of an item, an output
+   or a child fails that task as if it were raised; any other exception there breaks the contract. Of several
+   in one task's results a parent failure decides.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from fanfold.backends.stage_plan import StagePlan
 from fanfold.backends.values import Values
 from fanfold.columns import get_field
 from fanfold.errors import UsageError
-from fanfold.failures import Failure, ItemFailure
+from fanfold.failures import Failure, ItemFailure, ParentFailure, declared
 from fanfold.plan import CallNode
 from fanfold.protocol import BatchFinished, BatchRaised, RunBatch
 
@@ -270,7 +271,7 @@ class _BatchRun:
         """Take in what one task returned.
 
         Raises:
-            ItemFailure, ContractBroken, NotDeterministic: The task has failed.
+            ItemFailure, ParentFailure, ContractBroken, NotDeterministic: The task has failed.
         """
         outputs = self._unpacked(value, "return")
         opened: list[tuple[Opening, list[list[Any]]]] = []
@@ -298,7 +299,7 @@ class _BatchRun:
             )
         for part in values:
             if issubclass(type(part), BaseException):
-                raise _as_raised(part)
+                raise _as_raised(declared(values) or part)
         return values
 
     def _fresh(self, task: int, children: list[list[Any]]) -> list[list[Any]]:
@@ -415,9 +416,8 @@ def _children(opening: Opening, outputs: Sequence[Any]) -> list[list[Any]] | Non
                 f"got {kind_of(value)}"
             )
         lists.append(children)
-    for children in lists:
-        if holds_exception(children):
-            raise _as_raised(next(c for c in children if isinstance(c, BaseException)))
+    if any(map(holds_exception, lists)) and (error := declared(chain.from_iterable(lists))):
+        raise _as_raised(error)
     if len({len(children) for children in lists}) > 1:
         sizes = " and ".join(str(len(children)) for children in lists)
         raise ContractBroken(
@@ -428,7 +428,7 @@ def _children(opening: Opening, outputs: Sequence[Any]) -> list[list[Any]] | Non
 
 def _as_raised(returned: BaseException) -> BaseException:
     """What an exception in the place of a value fails its task with."""
-    if isinstance(returned, ItemFailure):
+    if isinstance(returned, (ItemFailure, ParentFailure)):
         return returned
     return ContractBroken(
         f"{kind_of(returned)} was returned as a value; raise it, or return ff.ItemFailure"

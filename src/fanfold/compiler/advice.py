@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from fanfold.plan import ExpandNode, Plan, StageSpec
+from fanfold.plan import ExpandNode, GatherNode, Plan, StageSpec
 
 
 def advice(plan: Plan) -> tuple[str, ...]:
     """All warnings of a plan, in words."""
-    return (*pinned_children(plan), *unread_sources(plan), *twin_stages(plan))
+    return (
+        *pinned_children(plan),
+        *unread_sources(plan),
+        *idle_shares(plan),
+        *twin_stages(plan),
+    )
 
 
 def pinned_children(plan: Plan) -> list[str]:
@@ -49,6 +54,20 @@ def unread_sources(plan: Plan) -> list[str]:
         f"source {source.name!r} is never read"
         for source in plan.sources
         if not (source.stream.stored or source.stream.controls or source.stream.checks)
+    ]
+
+
+def idle_shares(plan: Plan) -> list[str]:
+    """Gathers whose share of done members is asked for where the first failed one decides already."""
+    return [
+        f"gather of {', '.join(plan.ports[port].name for port in node.inputs)} ({node.where.short()}) has "
+        f'at_least={node.at_least} with failed="fail", where one failed member suppresses the list '
+        'before its share can matter; failed="drop" or "mark" makes it count'
+        for node in plan.nodes
+        if isinstance(node, GatherNode)
+        and node.failed == "fail"
+        and node.at_least is not None
+        and node.at_least.share is not None
     ]
 
 

@@ -54,6 +54,7 @@ def explain(
         ("structural operations, which occupy no worker", _operations(plan)),
         ("broadcasts, each one level down", _broadcasts(plan)),
         ("outputs", _outputs(plan)),
+        ("effects, which no output depends on", _effects(plan)),
         ("warnings", [[warning] for warning in advice(plan)]),
     ]
     lines = [f"pipeline {plan.name}"]
@@ -145,7 +146,9 @@ def _words(plan: Plan, node: Node) -> str:
         case GatherNode():
             level = plan.levels[node.child_level].name
             failed = "" if node.failed == "fail" else f', failed="{node.failed}"'
-            return f"gather {names(node.inputs)} of each {level}{failed}"
+            least = "" if node.at_least is None else f", at_least={node.at_least}"
+            members = "" if node.members is None else f", members={names([node.members])}"
+            return f"gather {names(node.inputs)} of each {level}{failed}{least}{members}"
         case FilterNode():
             return f"filter {names([node.input])} by {names([node.mask])}"
         case SplitNode():
@@ -182,6 +185,14 @@ def _outputs(plan: Plan) -> list[list[str]]:
             [output.name or "-", port.name, f"one record per {plan.levels[port.level].name}"]
         )
     return rows
+
+
+def _effects(plan: Plan) -> list[list[str]]:
+    return [
+        [call.name, f"once per {plan.levels[call.level].name}", call.where.short()]
+        for call in plan.calls()
+        if call.index in plan.effects
+    ]
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:

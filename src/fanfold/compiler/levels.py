@@ -178,6 +178,17 @@ class Levels:
                 "Gather each level by itself.",
             )
             return None
+        if op.members is not None and (chosen := self.of[op.members]) != known[0]:
+            if chosen is not None:
+                self._problem(
+                    "FF214",
+                    op.where,
+                    f"gather of {self._described(op.inputs)} takes its members from "
+                    f"{self._described([op.members])}.",
+                    f"Give members= a port of the level {self.name(known[0])!r}; ff.broadcast brings an "
+                    "ancestor's outcomes down.",
+                )
+            return None
         parent = self.levels[known[0]].parent
         if parent is None:
             self._problem(

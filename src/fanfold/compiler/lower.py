@@ -1,13 +1,14 @@
 """Lowering: a checked graph becomes a plan.
 
-Owns which operations survive (those that an output depends on), the broadcasts that calls and records
-with ports of several levels need, and the numbering of levels, stages, ports, nodes and controls. What
-the producers must deliver for it is worked out in :mod:`fanfold.compiler.streams`.
+Owns which operations survive (those that an output or a call depends on), which calls are effects, the
+broadcasts that calls and records with ports of several levels need, and the numbering of levels, stages,
+ports, nodes and controls. What the producers must deliver for it is worked out in
+:mod:`fanfold.compiler.streams`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from fanfold.compiler.levels import Levels
@@ -15,7 +16,6 @@ from fanfold.compiler.streams import build_streams
 from fanfold.model.definition import StageDefinition
 from fanfold.model.graph import (
     BroadcastOp,
-    BrokenOp,
     CallOp,
     ExpandOp,
     FieldOp,
@@ -52,16 +52,13 @@ from fanfold.plan import (
 )
 
 
-def needed_ops(graph: Graph, levels: Levels) -> frozenset[int]:
-    """The operations on which an output depends, or a use that was reported as a problem.
+def needed_ops(graph: Graph, levels: Levels, ports: Iterable[int]) -> frozenset[int]:
+    """The operations on which some ports depend.
 
     What a broadcast is to be like matters for its level alone, so only the level's expand is needed.
     """
     needed: set[int] = set()
-    todo = [port for _, port in graph.outputs]
-    for op in graph.ops:
-        if isinstance(op, BrokenOp):
-            todo += op.reads()
+    todo = list(ports)
     while todo:
         node = graph.ports[todo.pop()].node
         if node is not None and node not in needed:
@@ -92,6 +89,7 @@ class _Lowering:
         self.nodes: list[Node] = []
         self.controls: list[Control] = []
         self.control_ports: list[int] = []
+        self.effects: list[int] = []
         self.checks: list[FieldCheck] = []
         self.check_ports: list[int] = []
         self.port_of: dict[int, int] = {}
@@ -108,13 +106,16 @@ class _Lowering:
         graph = self.graph
         for port in graph.sources:
             self._add_port(port, 0, None)
-        needed = needed_ops(graph, self.tree)
+        returned = [port for _, port in graph.outputs]
+        called = [port for op in graph.ops if isinstance(op, CallOp) for port in op.outputs]
+        reached = needed_ops(graph, self.tree, returned)
+        needed = needed_ops(graph, self.tree, [*returned, *called])
         for index, op in enumerate(graph.ops):
             if index not in needed:
                 continue
             match op:
                 case CallOp():
-                    self._call(op)
+                    self._call(op, effect=index not in reached)
                 case ExpandOp():
                     self._expand(op)
                 case GatherOp():
@@ -146,6 +147,7 @@ class _Lowering:
             outputs=tuple(Output(name, self.port_of[port]) for name, port in graph.outputs),
             structure=graph.structure,
             streams={},
+            effects=tuple(self.effects),
             controls=tuple(self.controls),
             checks=tuple(self.checks),
         )
@@ -156,12 +158,14 @@ class _Lowering:
 
     # --------------------------------------------------------------------------- one per operation
 
-    def _call(self, op: CallOp) -> None:
+    def _call(self, op: CallOp, *, effect: bool) -> None:
         level = self._deepest(op.reads())
         inputs = tuple(
             replace(item, port=self._lowered(item.port, level, op.where)) for item in op.inputs
         )
-        index = len(self.nodes)
+        index = len(self.nodes)  # after the broadcasts that the inputs need
+        if effect:
+            self.effects.append(index)
         for port in op.outputs:
             self.call_of[port] = index
         self.nodes.append(
@@ -211,6 +215,8 @@ class _Lowering:
                 inputs=inputs,
                 outputs=self._outputs(op.outputs, level),
                 failed=op.failed,
+                at_least=op.at_least,
+                members=None if op.members is None else self.port_of[op.members],
                 where=op.where,
             )
         )

@@ -57,7 +57,9 @@ def _shape(plan: Plan, node: Node) -> str:
         case CallNode():
             stage = plan.stages[node.stage]
             batch = "" if stage.batch_size is None else f", batch {stage.batch_size}"
-            return f'N{node.index}["{_text(node.name)}<br/>{stage.replicas} × {_text(stage.name)}{batch}"]'
+            effect = "<br/>effect" if node.index in plan.effects else ""
+            pool = f"{stage.replicas} × {_text(stage.name)}{batch}"
+            return f'N{node.index}["{_text(node.name)}<br/>{pool}{effect}"]'
         case ExpandNode():
             return f'N{node.index}("expand to {_text(plan.levels[node.level].name)}")'
         case GatherNode():
@@ -80,7 +82,10 @@ def _arrows(node: Node) -> list[tuple[int, str]]:
     match node:
         case CallNode():
             return [(item.port, "-->") for item in node.inputs]
-        case ExpandNode() | GatherNode() | MergeNode():
+        case GatherNode():
+            members = [] if node.members is None else [(node.members, "-.->")]
+            return [*((port, "-->") for port in node.inputs), *members]
+        case ExpandNode() | MergeNode():
             return [(port, "-->") for port in node.inputs]
         case FilterNode():
             return [(node.input, "-->"), (node.mask, "-.->")]

@@ -113,7 +113,7 @@ def _values_read_by(node: Node, read: set[int]) -> list[int]:
             return [item.port for item in node.inputs]
         case ExpandNode():
             return []  # the call that makes the value opens it where it is made
-        case GatherNode():
+        case GatherNode():  # of members= only the outcomes matter
             pairs = zip(node.inputs, node.outputs, strict=True)
             return [port for port, output in pairs if output in read]
         case SplitNode():

@@ -34,10 +34,11 @@ from fanfold.driver.settings import (
     make_backend,
     make_run_dir,
     new_run_name,
+    refuse_what_is_to_come,
     worker_specs,
 )
 from fanfold.errors import FanfoldError, UsageError
-from fanfold.failures import Failure, ItemFailure
+from fanfold.failures import Failure, ItemFailure, ParentFailure
 from fanfold.observe.failure_log import FailureLog
 from fanfold.observe.progress import NoProgress, choose_progress
 from fanfold.observe.report import FailureCounts, Report, Stopped, counted
@@ -158,24 +159,26 @@ def _close_streams() -> None:
 def call(plan: Plan, values: Sequence[Any]) -> Any:
     """Run one root here, in this thread, and return its outputs; exceptions of stages come through.
 
-    An exception that the pipeline itself provides for (``ItemFailure`` where a gather marks or drops failed
-    members, or a merge goes on to the next port) has its effect as in a run.
+    An exception that the pipeline itself provides for (``ItemFailure`` and ``ParentFailure`` where a gather
+    marks or drops failed members, or a merge goes on to the next port) has its effect as in a run.
 
     Args:
         plan: The compiled pipeline.
         values: One for each positional parameter.
 
     Raises:
-        ItemFailure: The root failed in a stage that declared it so.
+        ItemFailure, ParentFailure: The root failed in a stage that declared it so.
+        ItemFailure: A gathered list has too few members that are done, or lacks one.
     """
-    contain = (ItemFailure,) if _provides_for_failures(plan) else ()
+    contain = (ItemFailure, ParentFailure) if _provides_for_failures(plan) else ()
     source = opened(from_items([values[0] if len(values) == 1 else tuple(values)]))
     job = _Job(plan, source, InlineBackend(contain=contain), "inline")
     results = job.stream(HandedOut("source"), "error")
     (result,) = results
     if result.status is Status.FAILED:
         failure = result.failures[0]
-        raise ItemFailure(failure.message, code=failure.code)
+        kind = ParentFailure if failure.scope == "parent" else ItemFailure
+        raise kind(failure.message, code=failure.code)
     return result.value
 
 
@@ -222,6 +225,7 @@ class _Job:
         name: str | None = None,
         run_dir: Path | None = None,
     ) -> None:
+        refuse_what_is_to_come(plan)
         self._plan = plan
         self._source = source
         self._backend = backend

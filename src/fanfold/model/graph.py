@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from fanfold.errors import Problem
 from fanfold.model.definition import StageDefinition
-from fanfold.plan import Constant, Input, Where
+from fanfold.plan import AtLeast, Constant, Input, Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +54,17 @@ class ExpandOp:
 
 @dataclass(frozen=True, slots=True)
 class GatherOp:
-    """``gather(a, b, failed=…)``."""
+    """``gather(a, b, failed=…, at_least=…, members=…)``."""
 
     inputs: tuple[int, ...]
     failed: Literal["fail", "drop", "mark"]
+    at_least: AtLeast | None
+    members: int | None
     outputs: tuple[int, ...]
     where: Where
 
     def reads(self) -> tuple[int, ...]:
-        return self.inputs
+        return self.inputs if self.members is None else (*self.inputs, self.members)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,14 @@ occupies a worker; whether they fit together is checked by the compiler, with al
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Hashable, Sequence
+from fractions import Fraction
 from types import EllipsisType
 from typing import Any, Final, Literal, Protocol, TypeVar, overload
 
 from fanfold.failures import Failure
+from fanfold.model.definition import did_you_mean
 from fanfold.model.graph import (
     BroadcastOp,
     ExpandOp,
@@ -22,7 +25,7 @@ from fanfold.model.graph import (
 )
 from fanfold.model.port import Port
 from fanfold.model.trace import Trace, required
-from fanfold.plan import Constant
+from fanfold.plan import AtLeast, Constant
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -113,16 +116,53 @@ def expand(*ports_and_name: Any) -> Any:
 
 
 @overload
-def gather(port: Port[T], /, *, failed: Literal["fail", "drop"] = "fail") -> Port[list[T]]: ...
-@overload
-def gather(port: Port[T], /, *, failed: Literal["mark"]) -> Port[list[T | Failure]]: ...
+def gather(
+    port: Port[T],
+    /,
+    *,
+    failed: Literal["fail", "drop"] = "fail",
+    at_least: float | None = None,
+    members: Port[Any] | None = None,
+) -> Port[list[T]]: ...
 @overload
 def gather(
-    a: Port[A], b: Port[B], /, *, failed: Literal["fail", "drop"] = "fail"
+    port: Port[T],
+    /,
+    *,
+    failed: Literal["mark"],
+    at_least: float | None = None,
+    members: Port[Any] | None = None,
+) -> Port[list[T | Failure]]: ...
+@overload
+def gather(
+    a: Port[A],
+    b: Port[B],
+    /,
+    *,
+    failed: Literal["fail", "drop"] = "fail",
+    at_least: float | None = None,
+    members: Port[Any] | None = None,
 ) -> tuple[Port[list[A]], Port[list[B]]]: ...
 @overload
 def gather(
-    a: Port[A], b: Port[B], c: Port[C], /, *, failed: Literal["fail", "drop"] = "fail"
+    a: Port[A],
+    b: Port[B],
+    /,
+    *,
+    failed: Literal["mark"],
+    at_least: float | None = None,
+    members: Port[Any] | None = None,
+) -> tuple[Port[list[A | Failure]], Port[list[B | Failure]]]: ...
+@overload
+def gather(
+    a: Port[A],
+    b: Port[B],
+    c: Port[C],
+    /,
+    *,
+    failed: Literal["fail", "drop"] = "fail",
+    at_least: float | None = None,
+    members: Port[Any] | None = None,
 ) -> tuple[Port[list[A]], Port[list[B]], Port[list[C]]]: ...
 @overload
 def gather(
@@ -131,32 +171,74 @@ def gather(
     /,
     *more: Port[Any],
     failed: Literal["fail", "drop", "mark"] = "fail",
+    at_least: float | None = None,
+    members: Port[Any] | None = None,
 ) -> tuple[Port[list[Any]], ...]: ...
-def gather(*ports: Port[Any], failed: str = "fail", **later: Any) -> Any:
+def gather(
+    *ports: Port[Any],
+    failed: str = "fail",
+    at_least: float | None = None,
+    members: Port[Any] | None = None,
+    **unknown: Any,
+) -> Any:
     """Collect children per parent, in ordinal order, into a list at the parent's level.
+
+    Dropped children are no members of the list: they are always left out. A list without members is ``[]``.
 
     Args:
         *ports: One port, or several *aligned* ones of one level, whose lists line up.
-        failed: What a failed child does: ``"fail"`` suppresses its parent's list, ``"drop"`` leaves the
-            child out, ``"mark"`` puts an :class:`~fanfold.Failure` in its place. Dropped children are
-            always left out.
+        failed: What a failed member does: ``"fail"`` suppresses its parent's list, ``"drop"`` leaves the
+            member out, ``"mark"`` puts an :class:`~fanfold.Failure` in its place.
+        at_least: How many members must be done, or the list is suppressed: a whole number is a count, so
+            ``3`` fails a parent without children; a float is a share of the members, failed ones counted
+            in and dropped ones not: ``0.9`` of 10 is 9, and ``1.0`` is all of them.
+        members: A port of the same level that says who is a member: where it is dropped, nobody is; where
+            it failed, a failed one; where it is done, a member whose own value must be done, else it counts
+            as failed (``missing``). So a value that was dropped on its way is not lost unnoticed.
+        **unknown: Refused by name.
 
     Returns:
         A port at the parent level; one per given port if there are several.
 
     Raises:
-        DefinitionError: It stands outside of a pipeline (FF205), or an option is not available (FF103,
-            FF104).
+        DefinitionError: It stands outside of a pipeline (FF205). Other problems are told with all the rest
+            of the pipeline's when it is compiled.
+
+    Example:
+        >>> import fanfold as ff
+        >>> @ff.stage
+        ... def words(line: str) -> list[str]:
+        ...     return line.split()
+        >>> @ff.stage
+        ... def number(word: str) -> float:
+        ...     return float(word)
+        >>> @ff.pipeline(level="line")
+        ... def numbers(line: ff.Port[str]) -> ff.Port[list[float]]:
+        ...     found = number(ff.expand(words(line), "word"))
+        ...     return ff.gather(found, failed="drop", at_least=0.5)
     """
     trace = required("gather")
-    _refuse_later(trace, "gather", later, ("at_least", "members"))
+    for name in unknown:
+        known = ("failed", "at_least", "members")
+        trace.problem("FF104", f"gather has no option {name!r}.", did_you_mean(name, known))
     good = _one_of(trace, "gather", "failed", failed, ("fail", "drop", "mark"))
+    least = _least(trace, at_least)
+    good &= least is not None or at_least is None
+    who = None if members is None else trace.inputs("gather", [members], "members=")
+    good &= who is not None or members is None
     inputs = _some(trace, "gather", ports)
-    if inputs is None or not good:
-        return _one_or_all(trace.broken(ports, max(len(ports), 1)))
+    if inputs is None or not good or unknown:
+        return _one_or_all(trace.broken([*ports, members], max(len(ports), 1)))
     return _one_or_all(
         trace.add(
-            lambda outputs, where: GatherOp(inputs, failed, outputs, where),  # type: ignore[arg-type]
+            lambda outputs, where: GatherOp(
+                inputs,
+                failed,  # type: ignore[arg-type]  # checked above
+                least,
+                who[0] if who else None,
+                outputs,
+                where,
+            ),
             [f"gather({trace.name_of(port)})" for port in inputs],
         )
     )
@@ -348,16 +430,27 @@ def _one_of(
     return False
 
 
-def _refuse_later(
-    trace: Trace, operation: str, options: dict[str, Any], announced: tuple[str, ...]
-) -> None:
-    for name in options:
-        if name in announced:
-            trace.problem(
-                "FF103", f"{operation}: the option {name!r} is not available yet.", "Leave it out."
-            )
-        else:
-            trace.problem("FF104", f"{operation} has an unknown option {name!r}.")
+def _least(trace: Trace, at_least: object) -> AtLeast | None:
+    """What was asked for, or None where that is nothing, or nothing that can be: noted as a problem."""
+    if at_least is None:
+        return None
+    why = "is neither a count nor a share"
+    if isinstance(at_least, float):
+        # As a decimal, since nobody who writes 0.9 means the binary fraction next to it.
+        if 0 <= at_least <= 1:
+            return AtLeast(share=Fraction(repr(float(at_least))))
+        why = "is no share between 0.0 and 1.0"
+    elif not isinstance(at_least, bool) and hasattr(type(at_least), "__index__"):
+        count = operator.index(at_least)  # type: ignore[arg-type]  # it has __index__
+        if count >= 0:
+            return AtLeast(count=count)
+        why = "is negative"
+    trace.problem(
+        "FF219",
+        f"gather: at_least={at_least!r} {why}.",
+        "Give a whole number of members (3), or a float for a share of them (0.9; 1.0 is all).",
+    )
+    return None
 
 
 def _labels_are_good(trace: Trace, into: object, labels: tuple[object, ...]) -> bool:

@@ -2,7 +2,8 @@
 
 Owns their order: overloads are tried from the top, so the narrow ones stand first. That a generator also
 returns "something" and that a class is also a callable is what the order is there for. A batched stage may
-return an ``ItemFailure`` in an item's place; that is no value, so the port's type is without it.
+return an ``ItemFailure`` or ``ParentFailure`` in an item's place; those are no values, so the port's type is
+without them.
 """
 
 # mypy: disable-error-code="overload-overlap"
@@ -23,7 +24,7 @@ from typing import (
     overload,
 )
 
-from fanfold.failures import ItemFailure
+from fanfold.failures import ItemFailure, ParentFailure
 from fanfold.model.stage import Stage
 from fanfold.model.typed import (
     BatchCall1,
@@ -182,20 +183,29 @@ class BatchDecorator(Protocol):
     @overload
     def __call__(
         self,
-        target: Callable[Concatenate[list[A], list[B], list[C], list[D], Q], Rows[R | ItemFailure]],
+        target: Callable[
+            Concatenate[list[A], list[B], list[C], list[D], Q],
+            Rows[R | ItemFailure | ParentFailure],
+        ],
         /,
     ) -> Batched4[A, B, C, D, R]: ...
     @overload
     def __call__(
-        self, target: Callable[Concatenate[list[A], list[B], list[C], Q], Rows[R | ItemFailure]], /
+        self,
+        target: Callable[
+            Concatenate[list[A], list[B], list[C], Q], Rows[R | ItemFailure | ParentFailure]
+        ],
+        /,
     ) -> Batched3[A, B, C, R]: ...
     @overload
     def __call__(
-        self, target: Callable[Concatenate[list[A], list[B], Q], Rows[R | ItemFailure]], /
+        self,
+        target: Callable[Concatenate[list[A], list[B], Q], Rows[R | ItemFailure | ParentFailure]],
+        /,
     ) -> Batched2[A, B, R]: ...
     @overload
     def __call__(
-        self, target: Callable[Concatenate[list[A], Q], Rows[R | ItemFailure]], /
+        self, target: Callable[Concatenate[list[A], Q], Rows[R | ItemFailure | ParentFailure]], /
     ) -> Batched1[A, R]: ...
 
 
@@ -323,28 +333,33 @@ class StageFunction(Protocol):
     @overload
     def __call__(
         self,
-        target: Callable[Concatenate[list[A], list[B], list[C], list[D], Q], Rows[R | ItemFailure]],
+        target: Callable[
+            Concatenate[list[A], list[B], list[C], list[D], Q],
+            Rows[R | ItemFailure | ParentFailure],
+        ],
         /,
         **options: Unpack[BatchOptions],
     ) -> Batched4[A, B, C, D, R]: ...
     @overload
     def __call__(
         self,
-        target: Callable[Concatenate[list[A], list[B], list[C], Q], Rows[R | ItemFailure]],
+        target: Callable[
+            Concatenate[list[A], list[B], list[C], Q], Rows[R | ItemFailure | ParentFailure]
+        ],
         /,
         **options: Unpack[BatchOptions],
     ) -> Batched3[A, B, C, R]: ...
     @overload
     def __call__(
         self,
-        target: Callable[Concatenate[list[A], list[B], Q], Rows[R | ItemFailure]],
+        target: Callable[Concatenate[list[A], list[B], Q], Rows[R | ItemFailure | ParentFailure]],
         /,
         **options: Unpack[BatchOptions],
     ) -> Batched2[A, B, R]: ...
     @overload
     def __call__(
         self,
-        target: Callable[Concatenate[list[A], Q], Rows[R | ItemFailure]],
+        target: Callable[Concatenate[list[A], Q], Rows[R | ItemFailure | ParentFailure]],
         /,
         **options: Unpack[BatchOptions],
     ) -> Batched1[A, R]: ...

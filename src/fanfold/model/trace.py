@@ -142,9 +142,17 @@ class Trace:
             trace.problem("FF207", f"port {port._name!r} {what}.", hint)
         return trace.broken([port], 1)[0]
 
-    def inputs(self, operation: str, values: Sequence[object]) -> tuple[int, ...] | None:
-        """The indices of ``values`` if all are ports of this trace; else notes why not, and None."""
-        good = [self._is_own_port(f"{operation}: argument {n}", v) for n, v in enumerate(values, 1)]
+    def inputs(
+        self, operation: str, values: Sequence[object], name: str | None = None
+    ) -> tuple[int, ...] | None:
+        """The indices of ``values`` if all are ports of this trace; else notes why not, and None.
+
+        In messages they are arguments by position, or what ``name`` says.
+        """
+        good = [
+            self._is_own_port(f"{operation}: {name or f'argument {position}'}", value)
+            for position, value in enumerate(values, 1)
+        ]
         if not all(good):
             return None
         return tuple(value._index for value in values if isinstance(value, Port))

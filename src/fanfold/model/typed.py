@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Generic, Protocol, TypeVar, overload
 
-from fanfold.failures import ItemFailure
+from fanfold.failures import ItemFailure, ParentFailure
 from fanfold.model.port import Children, Port
 from fanfold.model.stage import ClassStage, Stage
 
@@ -304,19 +304,21 @@ class Call4(Protocol[A_in, B_in, C_in, D_in, R_out]):
 class BatchCall1(Protocol[A, R_out]):
     """An object that is called with 1 list of items."""
 
-    def __call__(self, a: list[A], /) -> Rows[R_out | ItemFailure]: ...
+    def __call__(self, a: list[A], /) -> Rows[R_out | ItemFailure | ParentFailure]: ...
 
 
 class BatchCall2(Protocol[A, B, R_out]):
     """An object that is called with 2 lists of items."""
 
-    def __call__(self, a: list[A], b: list[B], /) -> Rows[R_out | ItemFailure]: ...
+    def __call__(self, a: list[A], b: list[B], /) -> Rows[R_out | ItemFailure | ParentFailure]: ...
 
 
 class BatchCall3(Protocol[A, B, C, R_out]):
     """An object that is called with 3 lists of items."""
 
-    def __call__(self, a: list[A], b: list[B], c: list[C], /) -> Rows[R_out | ItemFailure]: ...
+    def __call__(
+        self, a: list[A], b: list[B], c: list[C], /
+    ) -> Rows[R_out | ItemFailure | ParentFailure]: ...
 
 
 class BatchCall4(Protocol[A, B, C, D, R_out]):
@@ -324,4 +326,4 @@ class BatchCall4(Protocol[A, B, C, D, R_out]):
 
     def __call__(
         self, a: list[A], b: list[B], c: list[C], d: list[D], /
-    ) -> Rows[R_out | ItemFailure]: ...
+    ) -> Rows[R_out | ItemFailure | ParentFailure]: ...

@@ -7,13 +7,16 @@ time; it neither schedules nor batches, nor leaves out work that has become poin
 
 Only deterministic stages whose results do not depend on their batch-mates have one meaning; others
 cannot be compared.
+
+After a parent failure it depends on the order of things which siblings had ended before. What an item means
+is therefore told *case* by case; :mod:`fanfold.testing.cases` says which cases there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from fanfold.columns import get_field
 from fanfold.failures import Failure
@@ -31,26 +34,20 @@ from fanfold.plan import (
     Plan,
     RecordNode,
     SplitNode,
+    ports_read,
+)
+from fanfold.testing.cases import (
+    DROPPED,
+    LOST,
+    Case,
+    Cases,
+    Causes,
+    Item,
+    Ordinals,
+    Row,
+    expand_to,
 )
 from fanfold.testing.usercode import Made, Stages, is_bool
-
-Ordinals: TypeAlias = tuple[int, ...]
-"""An item: the root's position in the source first, then one ordinal per level below."""
-
-LOST = (Outcome.FAILED, Outcome.SUPPRESSED)
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """What became of one item at one port.
-
-    ``causes`` are all the failures that a run may name for it: where several inputs or members failed,
-    the first to arrive becomes the cause, and any may be first.
-    """
-
-    outcome: Outcome
-    value: Any = None
-    causes: frozenset[Failure] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +62,6 @@ class Interpretation:
     """The items of every port of a plan, in the order of their ordinals."""
 
     ports: Mapping[int, Mapping[Ordinals, Item]]
-
-
-DROPPED = Item(Outcome.DROPPED)
 
 
 def interpret(
@@ -85,12 +79,7 @@ def interpret(
     """
     names = [str(position) for position in range(len(roots))] if keys is None else keys
     meaning = _Meaning(plan, roots, names)
-    return Interpretation(
-        {
-            port.index: {at: meaning.item(port.index, at) for at in meaning.items_of(port.level)}
-            for port in plan.ports
-        }
-    )
+    return Interpretation({port.index: dict(meaning.items(port.index)) for port in plan.ports})
 
 
 class _Meaning:
@@ -99,58 +88,66 @@ class _Meaning:
     def __init__(self, plan: Plan, roots: Sequence[tuple[Any, ...]], keys: Sequence[str]) -> None:
         self._plan, self._roots, self._keys = plan, roots, keys
         self._stages = Stages(plan)
-        self._items: dict[tuple[int, Ordinals], Item] = {}
-        self._made: dict[tuple[int, Ordinals], Made] = {}
         self._sources = {source.stream.port: i for i, source in enumerate(plan.sources)}
+        self._cases = Cases(plan, self)
+        self._items: dict[tuple[int, Ordinals, Case], Item] = {}
+        self._made: dict[tuple[int, Ordinals, Case], Made] = {}
+        self._expansions: dict[tuple[int, Ordinals, Case], tuple[Item, list[Row]]] = {}
 
-    def items_of(self, level: int) -> Iterator[Ordinals]:
-        """All items of a level, in order."""
-        parent = self._plan.levels[level].parent
-        if parent is None:
-            yield from ((position,) for position in range(len(self._roots)))
-            return
-        for at in self.items_of(parent):
-            yield from ((*at, ordinal) for ordinal in range(len(self._expansion(level, at)[1])))
+    def items(self, port: int) -> Iterator[tuple[Ordinals, Item]]:
+        """All items of a port, in order, each with all that it may be."""
+        for at, cases, optional in self._cases.places(port):
+            means = (self.item(port, at, case) for case in cases)
+            first, *others = {id(item): item for item in means}.values()
+            exact = not others and not optional
+            yield at, first if exact else replace(first, otherwise=(*others,), optional=optional)
 
-    def item(self, port: int, at: Ordinals) -> Item:
-        """One item of a port: its producer's rule, applied once."""
-        if (port, at) not in self._items:
+    def roots(self) -> Iterable[int]:
+        """The positions of the roots."""
+        return range(len(self._roots))
+
+    def item(self, port: int, at: Ordinals, case: Case) -> Item:
+        """One item of a port in one case: its producer's rule, applied once."""
+        case = self._cases.seen_by(port, at, case)
+        if (port, at, case) not in self._items:
             index = self._plan.ports[port].node
             if index is None:
                 item = Item(Outcome.DONE, self._roots[at[0]][self._sources[port]])
             else:
-                item = self._apply(self._plan.nodes[index], port, at)
-            self._items[port, at] = item
-        return self._items[port, at]
+                item = self._apply(self._plan.nodes[index], port, at, case)
+            self._items[port, at, case] = item
+        return self._items[port, at, case]
 
-    def _apply(self, node: Node, port: int, at: Ordinals) -> Item:
+    # ----------------------------------------------------------------------------- one rule per node
+
+    def _apply(self, node: Node, port: int, at: Ordinals, case: Case) -> Item:
         match node:
             case CallNode():
-                return self._call(node, node.outputs.index(port), at)
+                return self._call(node, node.outputs.index(port), at, case)
             case ExpandNode():
-                children = self._expansion(node.level, at[:-1])[1]
+                _, children = self.expansion(node.level, at[:-1], case)
                 return Item(Outcome.DONE, children[at[-1]][node.outputs.index(port)])
             case GatherNode():
-                return self._gather(node, node.outputs.index(port), at)
+                return self._gather(node, node.outputs.index(port), at, case)
             case FilterNode():
-                return self._filter(node, at)
+                return self._filter(node, at, case)
             case SplitNode():
-                return self._split(node, node.outputs.index(port), at)
+                return self._split(node, node.outputs.index(port), at, case)
             case MergeNode():
-                return self._merge(node, at)
+                return self._merge(node, at, case)
             case BroadcastNode():
-                return self.item(node.input, at[:-1])
+                return self.item(node.input, at[:-1], case)
             case FieldNode():
-                return self._field(node, at)
+                return self._field(node, at, case)
             case RecordNode():
-                return self._record(node, at)
+                return self._record(node, at, case)
 
-    def _row(self, ports: Sequence[int], at: Ordinals) -> Item:
+    def _row(self, ports: Sequence[int], at: Ordinals, case: Case) -> Item:
         """The outcome of a task over ``ports``, and of a row of aligned members; its value is a tuple.
 
         Failure beats drop, whichever came first.
         """
-        items = [self.item(port, at) for port in ports]
+        items = [self.item(port, at, case) for port in ports]
         lost = [item.causes for item in items if item.outcome in LOST]
         if lost:
             return Item(Outcome.SUPPRESSED, causes=frozenset().union(*lost))
@@ -158,84 +155,108 @@ class _Meaning:
             return DROPPED
         return Item(Outcome.DONE, tuple(item.value for item in items))
 
-    def _call(self, node: CallNode, position: int, at: Ordinals) -> Item:
-        row = self._row([part.port for part in node.inputs], at)
+    def _call(self, node: CallNode, position: int, at: Ordinals, case: Case) -> Item:
+        row = self._row(ports_read(node), at, case)
+        if (node.index, at) in case:
+            return Item(
+                Outcome.SUPPRESSED, causes=row.causes | self._cases.cutters(node.index, at, case)
+            )
         if row.outcome is not Outcome.DONE:
             return row
-        made = self._ran(node, at)
+        made = self._ran(node, at, case)
         if made.failure is not None:
-            return self._failed(made.failure, node, at)
+            failure = self._placed(made.failure, node.level, at, node.name)
+            return Item(Outcome.FAILED, causes=frozenset({failure}))
         return Item(Outcome.DONE, made.outputs[position])
 
-    def _ran(self, node: CallNode, at: Ordinals) -> Made:
+    def _ran(self, node: CallNode, at: Ordinals, case: Case) -> Made:
         """What the call's stage makes of an item, if it gets that far; the user's code runs once."""
-        if (node.index, at) not in self._made:
-            row = self._row([part.port for part in node.inputs], at)
+        case = self._cases.seen_by(node.outputs[0], at, case) - {(node.index, at)}
+        if (node.index, at, case) not in self._made:
+            row = self._row(ports_read(node), at, case)
             ready = row.outcome is Outcome.DONE
-            self._made[node.index, at] = self._stages.run(node, row.value) if ready else Made()
-        return self._made[node.index, at]
+            self._made[node.index, at, case] = (
+                self._stages.run(node, row.value) if ready else Made()
+            )
+        return self._made[node.index, at, case]
 
-    def _expansion(self, level: int, at: Ordinals) -> tuple[Item, list[tuple[Any, ...]]]:
+    def expansion(self, level: int, at: Ordinals, case: Case) -> tuple[Item, list[Row]]:
         """The expansion of item ``at`` into ``level``: its outcome, and a row of values per child.
 
-        What a generator released before it failed stays.
+        What a generator released before it failed, or was cut, stays.
         """
-        expand = self._plan.levels[level].expand
-        assert expand is not None, "nothing expands into the root level"
-        node = self._plan.nodes[expand]
-        assert isinstance(node, ExpandNode)
-        call = self._plan.nodes[node.call]
-        assert isinstance(call, CallNode)
-        row = self._row(node.inputs, at)
-        released = self._ran(call, at).released
-        if released is not None:
-            positions = [call.outputs.index(port) for port in node.inputs]
-            children = [tuple(child[position] for position in positions) for child in released]
-        else:
-            children = list(zip(*row.value, strict=True)) if row.outcome is Outcome.DONE else []
-        return row, children
+        node = expand_to(self._plan, level)
+        case = self._cases.seen_by_children(level, at, case)
+        if (level, at, case) not in self._expansions:
+            call = self._plan.nodes[node.call]
+            assert isinstance(call, CallNode)
+            row = self._row(node.inputs, at, case)
+            released = self._ran(call, at, case).released
+            if released is not None:
+                positions = [call.outputs.index(port) for port in node.inputs]
+                children = [tuple(child[position] for position in positions) for child in released]
+            else:
+                children = list(zip(*row.value, strict=True)) if row.outcome is Outcome.DONE else []
+            self._expansions[level, at, case] = row, children
+        return self._expansions[level, at, case]
 
-    def _gather(self, node: GatherNode, position: int, at: Ordinals) -> Item:
-        expansion, children = self._expansion(node.child_level, at)
+    def _gather(self, node: GatherNode, position: int, at: Ordinals, case: Case) -> Item:
+        expansion, children = self.expansion(node.child_level, at, case)
         if expansion.outcome is Outcome.DROPPED:
             return DROPPED
-        members = [self._row(node.inputs, (*at, ordinal)) for ordinal in range(len(children))]
-        causes = expansion.causes
+        rows = [self._member(node, (*at, ordinal), case) for ordinal in range(len(children))]
+        members = [row for row in rows if row.outcome is not Outcome.DROPPED]
+        done = [row for row in members if row.outcome is Outcome.DONE]
+        failed = frozenset().union(*(row.causes for row in members))
+        causes = expansion.causes | self._cases.condemning(node, at, case)
         if node.failed == "fail":
-            causes = causes.union(*(member.causes for member in members))
+            causes |= failed
+        sealed = expansion.outcome is Outcome.DONE
+        if sealed and node.at_least and len(done) < node.at_least.needed(len(members)):
+            few = Failure(kind="too_few", message=f"{len(done)} of {len(members)} are done")
+            causes |= failed | {self._placed(few, node.level, at)}
         if causes:
             return Item(Outcome.SUPPRESSED, causes=causes)
-        values: list[Any] = []
-        for member in members:
-            if member.outcome is Outcome.DONE:
-                values.append(member.value[position])
-            elif member.outcome in LOST and node.failed == "mark":
-                values.append(_marked(member.causes))
+        kept = members if node.failed == "mark" else done
+        values = [_marked(row.causes) if row.causes else row.value[position] for row in kept]
         return Item(Outcome.DONE, values)
 
-    def _filter(self, node: FilterNode, at: Ordinals) -> Item:
-        source, mask = self.item(node.input, at), self.item(node.mask, at)
+    def _member(self, node: GatherNode, at: Ordinals, case: Case) -> Item:
+        """The row of a child in a gathered list: dropped where it is no member."""
+        if node.members is None:
+            return self._row(node.inputs, at, case)
+        chosen = self.item(node.members, at, case)
+        if chosen.outcome is not Outcome.DONE:
+            return chosen
+        row = self._row(node.inputs, at, case)
+        if row.outcome is not Outcome.DROPPED:
+            return row
+        missing = Failure(kind="missing", message="a member has no value")
+        return Item(Outcome.FAILED, causes=frozenset({self._placed(missing, node.child_level, at)}))
+
+    def _filter(self, node: FilterNode, at: Ordinals, case: Case) -> Item:
+        source, mask = self.item(node.input, at, case), self.item(node.mask, at, case)
         for decider in (source, mask):
             if decider.outcome is not Outcome.DONE:
                 return decider
         if not is_bool(mask.value):
-            return self._failed(_contract("a mask is true or false"), node, at)
+            return self._broken("a mask is true or false", node, at)
         return source if mask.value else DROPPED
 
-    def _split(self, node: SplitNode, position: int, at: Ordinals) -> Item:
-        source, by = self.item(node.input, at), self.item(node.by, at)
+    def _split(self, node: SplitNode, position: int, at: Ordinals, case: Case) -> Item:
+        source, by = self.item(node.input, at, case), self.item(node.by, at, case)
         for decider in (source, by):
             if decider.outcome is not Outcome.DONE:
                 return decider
         route = next((i for i, label in enumerate(node.labels) if by.value == label), None)
         if route is None and not node.rest:
-            return self._failed(_contract("there is no such label"), node, at)
+            return self._broken("there is no such label", node, at)
         return source if position == (len(node.labels) if route is None else route) else DROPPED
 
-    def _merge(self, node: MergeNode, at: Ordinals) -> Item:
-        passed: frozenset[Failure] = frozenset()
+    def _merge(self, node: MergeNode, at: Ordinals, case: Case) -> Item:
+        passed: Causes = frozenset()
         for port in node.inputs:
-            item = self.item(port, at)
+            item = self.item(port, at, case)
             if item.outcome is Outcome.DONE:
                 return item
             if item.outcome in LOST and node.failed == "stop":
@@ -245,43 +266,44 @@ class _Meaning:
             return Item(Outcome.DONE, node.default.value)
         return Item(Outcome.SUPPRESSED, causes=passed) if passed else DROPPED
 
-    def _field(self, node: FieldNode, at: Ordinals) -> Item:
-        row = self._row([node.input], at)
+    def _field(self, node: FieldNode, at: Ordinals, case: Case) -> Item:
+        row = self._row([node.input], at, case)
         if row.outcome is not Outcome.DONE:
             return row
         try:
             return Item(Outcome.DONE, get_field(row.value[0], node.name))
         except LookupError:
-            return self._failed(_contract("there is no such field"), node, at)
+            return self._broken("there is no such field", node, at)
 
-    def _record(self, node: RecordNode, at: Ordinals) -> Item:
-        ports = {name: part for name, part in node.fields if not isinstance(part, Constant)}
-        row = self._row(list(ports.values()), at)
+    def _record(self, node: RecordNode, at: Ordinals, case: Case) -> Item:
+        row = self._row(ports_read(node), at, case)
         if row.outcome is not Outcome.DONE:
             return row
-        values = dict(zip(ports, row.value, strict=True))
-        for name, part in node.fields:
-            if isinstance(part, Constant):
-                values[name] = part.value
-        return Item(Outcome.DONE, {name: values[name] for name, _ in node.fields})
-
-    def _failed(self, failure: Failure, node: Node, at: Ordinals) -> Item:
-        """An item that failed here: the failure gets its place."""
-        levels: list[str] = []
-        level: int | None = node.level
-        while level is not None:
-            levels.insert(0, self._plan.levels[level].name)
-            level = self._plan.levels[level].parent
-        call = node.name if isinstance(node, CallNode) else ""
-        failure = replace(failure, traceback="")  # it tells of the machinery as well
-        placed = replace(
-            failure, call=call, key=self._keys[at[0]], levels=tuple(levels), ordinals=at
+        values = iter(row.value)
+        return Item(
+            Outcome.DONE,
+            {
+                name: part.value if isinstance(part, Constant) else next(values)
+                for name, part in node.fields
+            },
         )
-        return Item(Outcome.FAILED, causes=frozenset({placed}))
 
+    # --------------------------------------------------------------------------------------- helpers
 
-def _contract(message: str) -> Failure:
-    return Failure(kind="contract", message=message)
+    def _broken(self, message: str, node: Node, at: Ordinals) -> Item:
+        """An item of a structural operation that failed here."""
+        failure = Failure(kind="contract", message=message)
+        return Item(Outcome.FAILED, causes=frozenset({self._placed(failure, node.level, at)}))
+
+    def _placed(self, failure: Failure, level: int, at: Ordinals, call: str = "") -> Failure:
+        """A failure with its place, and without the traceback, which tells of the machinery as well."""
+        levels: list[str] = []
+        above: int | None = level
+        while above is not None:
+            levels.insert(0, self._plan.levels[above].name)
+            above = self._plan.levels[above].parent
+        key = self._keys[at[0]]
+        return replace(failure, traceback="", call=call, key=key, levels=tuple(levels), ordinals=at)
 
 
 def _marked(causes: frozenset[Failure]) -> MarkedFailure:

@@ -40,8 +40,8 @@ from fanfold.protocol import (
     SourceExhausted,
     StreamRows,
 )
+from fanfold.testing.cases import Ordinals
 from fanfold.testing.comparison import Seen
-from fanfold.testing.interpreter import Ordinals
 
 HANG_S: Final = 60.0
 """A guard only: a backend that tells nothing for so long, while it holds work, hangs."""

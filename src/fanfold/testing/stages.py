@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from fanfold.failures import Failure, ItemFailure
+from fanfold.failures import Failure, ItemFailure, ParentFailure
 
 RESIDUES: Final = 5
 """Troubles are told by the residue of an item's weight modulo this number."""
@@ -19,8 +19,8 @@ RESIDUES: Final = 5
 MODULUS: Final = 1_009
 Trouble = Mapping[int, str]
 """From residue to mishap: ``raise``, ``fail``, ``shape`` (a result of the wrong shape), ``half`` (a
-generator raises after its first child), ``missing`` (a page without the field ``extra``) or ``none`` (None
-as value)."""
+generator raises after its first child), ``missing`` (a page without the field ``extra``), ``none`` (None as
+value), ``parent`` (a parent failure) or ``halt`` (a parent failure in the place of the second child)."""
 
 
 def weigh(*values: Any) -> int:
@@ -81,11 +81,13 @@ def pages(*columns: list[Any], salt: int, trouble: Trouble) -> list[Any]:
 
 
 def pair(*values: Any, salt: int, trouble: Trouble) -> Any:
-    """One item to a number and a page; its item failure lies in the second place."""
+    """One item to a number and a page; its failure lies in the second place, an outranked one in the first."""
     try:
         n = _meet(values, salt, trouble)
     except ItemFailure as failure:
         return 0, failure
+    except ParentFailure as failure:
+        return ItemFailure("outranked"), failure
     return n if _mishap(n, trouble) == "shape" else (n, _page(n, trouble))
 
 
@@ -99,7 +101,10 @@ def listing(*values: Any, salt: int, trouble: Trouble, most: int, child: str) ->
     n = _meet(values, salt, trouble)
     if _mishap(n, trouble) == "shape":
         return "not children"
-    return [_child(n + i, child, trouble) for i in range(n % (most + 1))]
+    made = [_child(n + i, child, trouble) for i in range(n % (most + 1))]
+    if _mishap(n, trouble) == "halt":
+        made[1:2] = [ParentFailure(f"ruin {n}", code="made.up")]
+    return made
 
 
 def listings(*columns: list[Any], salt: int, trouble: Trouble, most: int, child: str) -> list[Any]:
@@ -122,6 +127,8 @@ def twins(*values: Any, salt: int, trouble: Trouble, most: int, child: str) -> A
     """One item to two lists of children, aligned unless told otherwise."""
     n = _meet(values, salt, trouble)
     count = n % (most + 1)
+    if count > 1 and _mishap(n, trouble) == "halt":
+        return [ItemFailure("outranked")] * count, [ParentFailure(f"ruin {n}")] * count
     uneven = 1 if _mishap(n, trouble) == "shape" else 0
     return (
         [_child(n + i, child, trouble) for i in range(count)],
@@ -135,6 +142,8 @@ def each(*values: Any, salt: int, trouble: Trouble, most: int, child: str) -> It
     for i in range(n % (most + 1)):
         if i == 1 and _mishap(n, trouble) in ("half", "shape"):
             raise ValueError(f"half-way {n}")
+        if i == 1 and _mishap(n, trouble) == "halt":
+            raise ParentFailure(f"ruin {n}", code="made.up")
         yield _child(n + i, child, trouble)
 
 
@@ -144,7 +153,9 @@ def each_pair(*values: Any, salt: int, trouble: Trouble, most: int, child: str) 
     for i in range(n % (most + 1)):
         if i == 1 and _mishap(n, trouble) == "half":
             raise ItemFailure(f"half-way {n}", code="made.up")
-        made = (_child(n + i, child, trouble), i)
+        made: tuple[Any, Any] = (_child(n + i, child, trouble), i)
+        if i == 1 and _mishap(n, trouble) == "halt":
+            made = (made[0], ParentFailure(f"ruin {n}", code="made.up"))
         yield made[0] if i == 1 and _mishap(n, trouble) == "shape" else made
 
 
@@ -160,6 +171,8 @@ def _meet(values: Sequence[Any], salt: int, trouble: Trouble) -> Any:
             raise ValueError(f"boom {n}")
         case "fail":
             raise ItemFailure(f"bad {n}", code="made.up")
+        case "parent":
+            raise ParentFailure(f"ruin {n}", code="made.up")
     return n
 
 
@@ -192,6 +205,6 @@ def _batch(
             continue
         try:
             results.append(one(*values, salt=salt, trouble=trouble, **static))
-        except ItemFailure as failure:
+        except (ItemFailure, ParentFailure) as failure:
             results.append(failure)
     return results

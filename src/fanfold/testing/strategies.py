@@ -105,8 +105,9 @@ class _Port:
 class _Drawing:
     """A sketch while it is drawn."""
 
-    def __init__(self, draw: Callable[..., Any]) -> None:
+    def __init__(self, draw: Callable[..., Any], full: bool) -> None:
         self.draw = draw
+        self.full = full
         self.ports: list[_Port] = []
         self.steps: list[Step] = []
         self.stages: list[StageSketch] = []
@@ -160,10 +161,10 @@ class _Drawing:
             options["keyword"] = self.draw(st.booleans())
         self.add(Step("call", inputs, len(ports), options), ports, call=len(self.steps))
 
-    def fan_out(self) -> None:
+    def fan_out(self, port: _Port | None = None) -> None:
         """A call that makes children, and their expansion."""
         kind = self.choose([name for name, kind in _KINDS.items() if kind.fans])
-        start = self.choose([p for p in self.ports if len(p.level) < DEPTH_LIMIT])
+        start = port or self.choose([p for p in self.ports if len(p.level) < DEPTH_LIMIT])
         inputs, level = self._inputs(start, DEPTH_LIMIT - 1)
         child = self.choose(("int", "page"))
         most = 3 if len(level) < 2 else 2
@@ -195,6 +196,16 @@ class _Drawing:
             [(below, shape[port], True) for port in opened],
         )
 
+    def ruined(self) -> None:
+        """Children, perhaps with children of their own, and a call that gives up on some of their parents."""
+        self.fan_out()
+        if self.draw(st.booleans()):
+            self.fan_out(self.ports[-1])
+        port = self.choose([p for p in self.ports if p.level])
+        self._called(self.choose(("number", "numbers", "pages")), (port.number,), port.level)
+        trouble = self.steps[-1].options["static"]["trouble"]
+        trouble[self.draw(st.integers(0, stages.RESIDUES - 1))] = "parent"
+
     def fold(self) -> None:
         """Gather some port below the root, level by level; the later ones are likelier."""
         below = [port for port in self.ports if port.level]
@@ -211,8 +222,13 @@ class _Drawing:
         if mates and self.draw(st.booleans()):
             ports.append(self.choose(mates).number)
         made = [(port.level[:-1], "any", False)] * len(ports)
-        failed = self.choose(("fail", "fail", "drop", "mark"))
-        self.add(Step("gather", tuple(ports), len(ports), {"failed": failed}), made)
+        options: dict[str, Any] = {"failed": self.choose(("fail", "fail", "drop", "mark"))}
+        if self.full:
+            options["at_least"] = self.choose((None, None, 0, 1, 2, 3, 0.5, 0.7, 1.0))
+            options["members"] = bool(mates) and self.choose((True, True, False))
+            if options["members"]:
+                ports.append(self.choose(mates).number)
+        self.add(Step("gather", tuple(ports), len(made), options), made)
 
     def field(self) -> None:
         port = self.choose([p for p in self.ports if p.shape == "page" and p.control])
@@ -348,6 +364,9 @@ class _Drawing:
         residues = st.integers(0, stages.RESIDUES - 1)
         least = self.choose((0, 1, 1, 2))
         trouble = self.draw(st.dictionaries(residues, mishaps, min_size=least, max_size=3))
+        if self.full and self.choose((True, False, False)):
+            ruin = ("parent", "halt") if _KINDS[kind].fans else ("parent",)
+            trouble[self.draw(residues)] = self.choose(ruin)
         return {"salt": self.draw(st.integers(0, 9)), "trouble": trouble}
 
 
@@ -368,11 +387,18 @@ _VALUES: Final[dict[str, st.SearchStrategy[Any]]] = {
 
 
 @st.composite
-def sketches(draw: Any) -> Sketch:
-    """Programs with one or two sources, up to three levels below the root, and several outputs."""
-    drawing = _Drawing(draw)
+def sketches(draw: Any, full: bool = False) -> Sketch:
+    """Programs with one or two sources, up to three levels below the root, and several outputs.
+
+    Args:
+        draw: Given by Hypothesis.
+        full: Also ``at_least=`` and ``members=``, effects, and parent failures.
+    """
+    drawing = _Drawing(draw, full)
     shapes = draw(st.lists(st.sampled_from(list(_VALUES)), min_size=1, max_size=2))
     drawing.ports = [_Port(i, (), shape, True) for i, shape in enumerate(shapes)]
+    if full and draw(st.booleans()):
+        drawing.ruined()
     for _ in range(draw(st.integers(3, STEPS_LIMIT))):
         drawing.choose(drawing.possible())()
     drawing.fold()
@@ -391,11 +417,14 @@ def sketches(draw: Any) -> Sketch:
         structure,
         tuple(roots),
     )
-    return prune(sketch)
+    return prune(sketch, effects=full and draw(st.booleans()))
 
 
-def prune(sketch: Sketch) -> Sketch:
-    """Without the steps from which no output can be reached: their calls would be effects."""
+def prune(sketch: Sketch, *, effects: bool = False) -> Sketch:
+    """Without the steps from which no output can be reached.
+
+    With ``effects`` calls stay, and so does what they need.
+    """
     first, needed = sketch.sources, set(sketch.outputs)
     starts = []
     for step in sketch.steps:
@@ -403,7 +432,8 @@ def prune(sketch: Sketch) -> Sketch:
         first += step.made
     keep: list[tuple[int, Step]] = []
     for start, step in zip(reversed(starts), reversed(sketch.steps), strict=True):
-        if needed & set(range(start, start + step.made)):
+        kept = effects and step.op == "call"
+        if kept or needed & set(range(start, start + step.made)):
             needed |= set(step.ports)
             keep.insert(0, (start, step))
     renamed = {number: number for number in range(sketch.sources)}
@@ -483,7 +513,9 @@ def _apply(step: Step, ports: list[Any], made: Sequence[Any]) -> Sequence[Any]:
         case "expand":
             result = ff.expand(*ports, options["name"])
         case "gather":
-            result = ff.gather(*ports, failed=options["failed"])
+            more = dict(options)
+            more["members"] = ports.pop() if more.get("members") else None
+            result = ff.gather(*ports, **more)
         case "field":
             result = ports[0][options["name"]]
         case "filter":

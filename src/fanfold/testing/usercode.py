@@ -1,6 +1,6 @@
 """One item through one stage, alone: what a user's function or class makes of it.
 
-Owns the interpreter's reading of stages (M2, M3, M14, M21): arguments, batches of one, tuples of outputs,
+Owns the interpreter's reading of stages (M2, M3, M14, M15, M21): arguments, batches of one, tuples of outputs,
 children, and what counts as a failure. Knows nothing of other items, of levels or of outcomes, and shares
 no code with the workers: it is the second opinion on them.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fanfold.columns import get_field
-from fanfold.failures import Failure, ItemFailure
+from fanfold.failures import Failure, ItemFailure, ParentFailure, declared
 from fanfold.plan import CallNode, ExpandNode, FieldNode, Plan
 
 
@@ -104,9 +104,7 @@ class Stages:
                 continue  # The field's own item fails, and the expansion with it, but not the task.
             if not all(map(is_sequence, opened)):
                 raise ContractBroken("children are a list, a tuple, an array or an iterator")
-            for children in opened:
-                for child in children:
-                    _refuse_exception(child)
+            _refuse_exceptions([child for children in opened for child in children])
             if len({len(children) for children in opened}) > 1:
                 raise ContractBroken("aligned children are equally many")
 
@@ -135,17 +133,20 @@ def is_bool(value: Any) -> bool:
 def _tuple(result: Any, count: int) -> tuple[Any, ...]:
     """One value per declared output. An exception in place of any of them fails the task."""
     values = (result,) if count == 1 else result
-    _refuse_exception(values)
+    _refuse_exceptions([values])
     if not isinstance(values, tuple) or len(values) != count:
         raise ContractBroken(f"a stage with {count} outputs returns tuples of {count}")
-    for value in values:
-        _refuse_exception(value)
+    _refuse_exceptions(values)
     return values
 
 
-def _refuse_exception(value: Any) -> None:
-    """Fail the task if ``value``, which stands for an item, an output or a child, is no value."""
-    if isinstance(value, ItemFailure):
-        raise value
-    if isinstance(value, BaseException):
+def _refuse_exceptions(values: Sequence[Any]) -> None:
+    """Fail the task if some of ``values``, which stand for items, outputs or children, are exceptions.
+
+    A parent failure outranks the others.
+    """
+    found = declared(values)
+    if isinstance(found, (ItemFailure, ParentFailure)):
+        raise found
+    if found is not None:
         raise ContractBroken("an exception is no value")

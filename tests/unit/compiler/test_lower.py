@@ -1,6 +1,7 @@
 """What survives into the plan, in which order, and what refers to what."""
 
 import fanfold as ff
+from fanfold import plan as fanfold_plan
 from fanfold.plan import (
     CallNode,
     ExpandNode,
@@ -12,7 +13,7 @@ from fanfold.plan import (
     RecordNode,
     SplitNode,
 )
-from tests.pipelines import both, compiled, join, lines, named, pages, problem_of, problems_of, read
+from tests.pipelines import both, compiled, join, lines, named, pages, problem_of, read
 
 
 class Ocr:
@@ -38,6 +39,8 @@ def well_formed(plan: Plan) -> None:
     for things in (plan.levels, plan.stages, plan.ports, plan.nodes, plan.controls, plan.checks):
         assert [thing.index for thing in things] == list(range(len(things)))
     for node in plan.nodes:
+        assert list(fanfold_plan.ports_read(node)) == ports_read(node)
+        assert list(fanfold_plan.ports_made(node)) == ports_made(node)
         for port in ports_read(node):
             maker = plan.ports[port].node
             assert maker is None or maker < node.index
@@ -57,6 +60,8 @@ def ports_read(node):
         return [item.port for item in node.inputs]
     if isinstance(node, RecordNode):
         return [part for _, part in node.fields if isinstance(part, int)]
+    if isinstance(node, GatherNode) and node.members is not None:
+        return [*node.inputs, node.members]
     if isinstance(node, ExpandNode | GatherNode | MergeNode):
         return list(node.inputs)
     more = {FilterNode: "mask", SplitNode: "by"}.get(type(node))
@@ -146,15 +151,25 @@ def test_levels_are_numbered_anew_without_the_unread_ones():
     assert [level.parent for level in plan.levels] == [None, 0, 1]
 
 
-def test_a_call_without_any_output_is_refused_and_one_behind_a_mask_is_not():
-    def unread(document):
-        read(document)
-        return document
+def test_calls_from_which_no_output_can_be_reached_are_effects():
+    def audited(document):
+        page = ff.expand(pages(document), "page")
+        line = ff.expand(lines(page), "line")
+        join(document, read(line["text"]))  # two effects; only they need the level of lines
+        line["unused"]
+        return ff.gather(page)
 
-    problem = problem_of(unread)
-    assert problem.code == "FF216" and "'read'" in problem.message
-    compiled(lambda document: ff.filter(document, read(document)))
-    assert [p.code for p in problems_of(lambda d: (read(read(d)), d)[1])] == ["FF216", "FF216"]
+    plan = compiled(audited)
+    well_formed(plan)
+    effects = [plan.nodes[index] for index in plan.effects]
+    assert [call.name for call in effects] == ["lines", "read", "join"]
+    assert [plan.levels[call.level].name for call in effects] == ["page", "line", "line"]
+    assert [check.name for check in plan.checks] == ["text"]
+    assert [stream.stored for stream in plan.streams[plan.effects[1]].items] == [True]
+    assert plan.streams[plan.effects[2]].items == (), "nobody reads what it returns"
+
+    assert compiled(lambda document: ff.filter(document, read(document))).effects == ()
+    assert len(compiled(lambda d: (read(read(d)), d)[1]).effects) == 2
 
 
 def test_no_source_and_no_output_are_refused():

@@ -1,11 +1,14 @@
 """What the operations say of their own arguments; how they fit together is the compiler's."""
 
+import math
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
 import fanfold as ff
 from fanfold.plan import (
+    AtLeast,
     Constant,
     ExpandNode,
     FilterNode,
@@ -50,10 +53,57 @@ def test_gather_says_what_a_failed_member_does(failed):
     assert named(plan, GatherNode).failed == failed
 
 
-@pytest.mark.parametrize("option", ["at_least", "members"])
-def test_options_of_gather_that_come_later_are_refused(option):
-    problem = problem_of(lambda document: untyped.gather(page_of(document), **{option: 1}))
-    assert problem.code == "FF103" and repr(option) in problem.message
+@pytest.mark.parametrize(
+    ("written", "least"),
+    [
+        (0, AtLeast(count=0)),
+        (1, AtLeast(count=1)),
+        (3, AtLeast(count=3)),
+        (0.0, AtLeast(share=Fraction(0))),
+        (0.9, AtLeast(share=Fraction(9, 10))),
+        (1 / 3, AtLeast(share=Fraction("0.3333333333333333"))),
+        (1e-7, AtLeast(share=Fraction(1, 10**7))),
+        (1.0, AtLeast(share=Fraction(1))),
+    ],
+)
+def test_at_least_is_a_count_or_the_decimal_that_was_written(written, least):
+    plan = compiled(lambda d: ff.gather(page_of(d), failed="drop", at_least=written))
+    assert named(plan, GatherNode).at_least == least
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        (-1, "is negative"),
+        (True, "is neither a count nor a share"),
+        ("3", "is neither a count nor a share"),
+        (math.nan, "is no share"),
+        (math.inf, "is no share"),
+        (1.1, "is no share"),
+        (3.0, "is no share"),
+        (-0.1, "is no share"),
+    ],
+)
+def test_what_at_least_cannot_be_is_refused(written, why):
+    problem = problem_of(lambda d: ff.gather(page_of(d), at_least=written))
+    assert problem.code == "FF219"
+    assert f"at_least={written!r} {why}" in problem.message
+
+
+def test_members_are_a_port_of_the_same_level():
+    def pipeline(document):
+        page = page_of(document)
+        return ff.gather(page, read(page), members=ff.filter(page, page["keep"]))
+
+    plan = compiled(pipeline)
+    gather = named(plan, GatherNode)
+    assert plan.ports[gather.members].name == "filter(page)"
+    assert gather.at_least is None and len(gather.inputs) == 2
+    for members in (3, "page", [read]):
+        problem = problem_of(lambda d, *, m=members: untyped.gather(page_of(d), members=m))
+        assert problem.code == "FF210" and "members=" in problem.message
+    problem = problem_of(lambda d: ff.gather(page_of(d), members=d))
+    assert problem.code == "FF214" and "port 'd' (level 'document')" in problem.message
 
 
 def test_unknown_options_and_choices_are_refused():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 from fanfold.plan import (
+    AtLeast,
     BroadcastNode,
     CallNode,
     Constant,
@@ -94,13 +96,23 @@ class Draft:
         self.nodes.append(ExpandNode(len(self.nodes), producer.index, level.index, inputs, made))
         return made[0] if len(made) == 1 else made
 
-    def gather(self, *inputs: int, failed: Any = "fail") -> Any:
+    def gather(
+        self,
+        *inputs: int,
+        failed: Any = "fail",
+        at_least: float | None = None,
+        members: int | None = None,
+    ) -> Any:
         child = self.levels[self.ports[inputs[0]].level]
         assert child.parent is not None
         parent = child.parent
         made = tuple(self._port(parent, len(self.nodes)) for _ in inputs)
+        least = None
+        if at_least is not None:
+            share = Fraction(str(at_least)) if isinstance(at_least, float) else None
+            least = AtLeast(None, share) if share is not None else AtLeast(int(at_least))
         self.nodes.append(
-            GatherNode(len(self.nodes), parent, child.index, inputs, made, failed=failed)
+            GatherNode(len(self.nodes), parent, child.index, inputs, made, failed, least, members)
         )
         return made[0] if len(made) == 1 else made
 

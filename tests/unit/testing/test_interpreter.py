@@ -426,3 +426,145 @@ def test_two_levels_gather_one_at_a_time() -> None:
         [[[], [0], [0, 1]], lost],
         [[[], [0], [0, 1]], [[], [0], [0, 1]]],
     ]
+
+
+# ------------------------------------------------------------------------------- at_least and members
+
+
+def give(values: Any) -> Any:
+    return values
+
+
+def few(*parts: Any) -> tuple[Any, ...]:
+    return ("suppressed", *parts)
+
+
+def sifted(d: Draft) -> int:
+    """Children that are done, dropped ("drop") or failed ("fail"), as their root's list says."""
+    child = d.expand(d.call(give, d.source("a")))
+    _, rest = d.split(child, child, into=("drop",), rest=True)
+    return int(d.call(bad_if, rest, eq="fail"))
+
+
+@pytest.mark.parametrize(
+    ("at_least", "children", "expected"),
+    [
+        (0, [], []),
+        (3, [], few("0 of 0 are done")),
+        (1, [], few("0 of 0 are done")),
+        (3, [1, 2, 3], [1, 2, 3]),
+        (3, [1, 2, "fail", 3], [1, 2, 3]),
+        (3, [1, 2, "fail", "fail"], few("2 of 4 are done", "bad fail", "bad fail")),
+        (3, [1, 2, "drop"], few("2 of 2 are done")),
+        (1.0, [], []),
+        (1.0, [1, "drop", 2], [1, 2]),
+        (1.0, [1, "fail"], few("1 of 2 are done", "bad fail")),
+        (0.9, [1] * 9 + ["fail"], [1] * 9),
+        (0.9, [1] * 9 + ["fail", "drop"], [1] * 9),
+        (0.9, [1] * 8 + ["fail"], few("8 of 9 are done", "bad fail")),
+        (0.5, [1, "fail", "fail"], few("1 of 3 are done", "bad fail", "bad fail")),
+        (0.5, [1, "fail"], [1]),
+        (0.0, ["fail"], []),
+    ],
+)
+def test_at_least_counts_done_members_among_those_not_dropped(
+    at_least: float, children: list[Any], expected: Any
+) -> None:
+    d = Draft()
+    out = d.gather(sifted(d), failed="drop", at_least=at_least)
+    ((told_,),) = run(d.plan(out), children)
+    if isinstance(expected, tuple):
+        assert (told_[0], set(told_[1:])) == (expected[0], set(expected[1:]))
+    else:
+        assert told_ == expected
+
+
+def test_with_fail_the_first_failed_member_decides_and_a_count_can_still_be_missed() -> None:
+    d = Draft()
+    out = d.gather(sifted(d), at_least=2)
+    assert run(d.plan(out), [1, 2], [1], [1, 2, "fail"], [1, "fail"]) == [
+        [[1, 2], few("1 of 1 are done"), few("bad fail"), few("1 of 2 are done", "bad fail")]
+    ]
+
+
+def test_marks_are_no_done_members() -> None:
+    d = Draft()
+    plan = d.plan(d.gather(sifted(d), failed="mark", at_least=0.5))
+    items = interpret(plan, [([1, "fail"],), ([1, "fail", "fail"],)]).ports[plan.outputs[0].port]
+    assert [type(value) for value in items[0,].value] == [int, MarkedFailure]
+    assert items[1,].outcome.value == "suppressed"
+
+
+def test_too_few_is_a_failure_of_the_parent_and_an_open_expansion_is_never_too_few() -> None:
+    def each(n: int) -> Iterator[int]:
+        yield from range(n)
+        if n == 1:
+            raise ValueError("half-way")
+
+    d = Draft()
+    plan = d.plan(d.gather(d.expand(d.call(each, d.source("a"))), failed="drop", at_least=2))
+    items = interpret(plan, [(0,), (1,)], ["k0", "k1"]).ports[plan.outputs[0].port]
+    (cause,) = items[0,].causes
+    assert (cause.kind, cause.key, cause.levels, cause.ordinals) == (
+        "too_few",
+        "k0",
+        ("root",),
+        (0,),
+    )
+    assert [cause.kind for cause in items[1,].causes] == ["raised"]
+
+
+def test_members_are_told_by_another_port() -> None:
+    """Per child of the root's list (who, what): who says who is a member, what is the child's own value."""
+    d = Draft()
+    who = d.field(child := d.expand(d.call(give, d.source("a"))), "who")
+    what = d.field(child, "what")
+    _, who = d.split(who, who, into=("drop",), rest=True)
+    _, what = d.split(what, what, into=("drop",), rest=True)
+    who, what = d.call(bad_if, who, eq="lost"), d.call(bad_if, what, eq="fail")
+    plan = d.plan(*(d.gather(what, failed=how, members=who) for how in ("fail", "drop")))
+
+    def means(*pairs: tuple[str, Any]) -> list[Any]:
+        found = run(plan, [{"who": who, "what": what} for who, what in pairs])
+        return [each[0] for each in found]
+
+    assert means(("in", 1), ("in", 2)) == [[1, 2], [1, 2]]
+    assert means(("drop", 1), ("in", 2)) == [[2], [2]], "no member, though it is done"
+    assert means(("drop", "fail"), ("in", 2)) == [[2], [2]], "no member, so its failure is nobody's"
+    assert means(("lost", 1), ("in", 2)) == [few("bad lost"), [2]], "a failed member, though done"
+    assert means(("in", "fail"), ("in", 2)) == [few("bad fail"), [2]]
+    assert means(("in", "drop"), ("in", 2)) == [few("a member has no value"), [2]]
+    assert means(("lost", "fail")) == [few("bad lost"), []], "the members' port decides alone"
+
+
+def test_a_missing_member_fails_at_its_own_place_and_counts_for_at_least() -> None:
+    d = Draft()
+    child = d.expand(d.call(give, d.source("a")))
+    _, kept = d.split(child, child, into=("drop",), rest=True)
+    mark = d.gather(kept, members=child, failed="mark")
+    plan = d.plan(mark, d.gather(kept, members=child, failed="drop", at_least=1.0))
+    items = interpret(plan, [([1, "drop"],)], ["k"]).ports
+    one, missing = items[mark][0,].value
+    assert one == 1
+    assert (missing.kind, missing.levels, missing.ordinals) == (
+        "missing",
+        ("root", "child"),
+        (0, 1),
+    )
+    assert {cause.kind for cause in items[plan.outputs[1].port][0,].causes} == {
+        "missing",
+        "too_few",
+    }
+
+
+def test_members_of_aligned_gathers_are_rows() -> None:
+    d = Draft()
+    child = d.expand(d.call(give, d.source("a")))
+    mask = d.call(even, child)
+    tenfold = d.call(mul, child, k=10)
+    plan = d.plan(*d.gather(child, tenfold, members=d.filter(child, mask)))
+    assert run(plan, [0, 1, 2, 3]) == [[[0, 2]], [[0, 20]]]
+
+
+def mul(x: int, *, k: int) -> int:
+    return x * k

@@ -1,0 +1,199 @@
+"""Which siblings a parent failure may get ahead of: the cases in which the interpreter gives meanings.
+
+Owns the meaning of parent failures (M15, M33), and what an item is to the interpreter. Knows no rule of any
+operation: it asks the interpreter what an item is in a case.
+
+Below the root level a parent failure at a call C condemns (C, parent). Which siblings had ended at C by then
+depends on the order of things, and that alone does. A sibling that had not is *cut*: suppressed at C by one
+of the parent failures of its siblings. A *case* says which tasks are cut, and in each case everything has one
+meaning. An item is given its meaning in the case without cuts, and ``otherwise`` those in all other cases that
+can be. These are few, since what an item is depends on no cuts but those at itself and its ancestors:
+
+* A gather to the parent is suppressed, without any choice, if its values or members depend on C's output: if a
+  way leads from C's outputs to one of its ports (``members=`` too), through calls, structural operations,
+  masks and labels, deeper levels and their gathers, broadcasts, or the expansion that makes its children.
+  So siblings' cuts are seen by nobody beside and above them, and results above are exact.
+* It does not matter whether a value of C arrived there: a merge that chose another port depends on C all the
+  same.
+* A gather to the parent to which no such way leads depends neither on C nor on its cuts. Nor do other ports of
+  the children.
+* A task that is cut has no children; if it is a generator, those that it had released stay, so a run may
+  lack some of the children that there are in the case without cuts (``optional``).
+* A sibling that would be dropped at C, or fail there, may be cut as well. One whose inputs are lost is
+  suppressed either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias
+
+from fanfold.failures import Failure
+from fanfold.outcomes import Outcome
+from fanfold.plan import (
+    BroadcastNode,
+    CallNode,
+    ExpandNode,
+    GatherNode,
+    Plan,
+    ports_made,
+    ports_read,
+)
+
+Ordinals: TypeAlias = tuple[int, ...]
+"""An item: the root's position in the source first, then one ordinal per level below."""
+Case: TypeAlias = frozenset[tuple[int, Ordinals]]
+"""The tasks (call, item) that are cut."""
+Causes: TypeAlias = frozenset[Failure]
+Row: TypeAlias = tuple[Any, ...]
+"""A child's values, one for each port that is expanded."""
+
+LOST: Final = (Outcome.FAILED, Outcome.SUPPRESSED)
+UNCUT: Final[Case] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What became of one item at one port.
+
+    ``causes`` are all the failures that a run may name for it: where several inputs or members failed,
+    the first to arrive becomes the cause, and any may be first.
+    """
+
+    outcome: Outcome
+    value: Any = None
+    causes: Causes = frozenset()
+    otherwise: tuple[Item, ...] = ()
+    """What it may be instead, where a parent failure can get ahead of it."""
+    optional: bool = False
+    """Whether a run may lack it, since a parent failure can keep its parent from releasing it."""
+
+
+DROPPED: Final = Item(Outcome.DROPPED)
+
+
+class Rules(Protocol):
+    """The interpreter, as the cases ask it."""
+
+    def roots(self) -> Iterable[int]:
+        """The positions of the roots."""
+        ...
+
+    def item(self, port: int, at: Ordinals, case: Case) -> Item:
+        """One item of a port in one case."""
+        ...
+
+    def expansion(self, level: int, at: Ordinals, case: Case) -> tuple[Item, list[Row]]:
+        """The expansion of an item: its outcome, and a row of values per child."""
+        ...
+
+
+class Cases:
+    """The cases of a plan's items."""
+
+    def __init__(self, plan: Plan, rules: Rules) -> None:
+        self._plan, self._rules = plan, rules
+        self._depends: list[frozenset[int]] = [frozenset()] * len(plan.ports)
+        """By port: the calls on whose outputs its values depend."""
+        self._made_by: list[frozenset[int]] = [frozenset()] * len(plan.levels)
+        """By level: the calls on whose outputs it depends which children there are."""
+        self._found: dict[tuple[int, Ordinals, Case], Mapping[Ordinals, Causes]] = {}
+        for node in plan.nodes:
+            calls = frozenset[int]().union(*(self._depends[port] for port in ports_read(node)))
+            if isinstance(node, CallNode):
+                calls |= {node.index}
+            elif isinstance(node, ExpandNode):
+                self._made_by[node.level] = calls
+            elif isinstance(node, BroadcastNode):
+                calls |= self._made_by[node.level]
+            for port in ports_made(node):
+                self._depends[port] = calls
+
+    def seen_by(self, port: int, at: Ordinals, case: Case) -> Case:
+        """What of a case matters to an item of a port."""
+        return _relevant(case, self._depends[port], at)
+
+    def seen_by_children(self, level: int, at: Ordinals, case: Case) -> Case:
+        """What of a case matters to which children an item has at a level."""
+        return _relevant(case, self._made_by[level], at)
+
+    def places(self, port: int) -> Iterator[tuple[Ordinals, list[Case], bool]]:
+        """The items of a port in order: each with its cases, and whether a run may lack it."""
+        return self._places(self._plan.ports[port].level, self._depends[port])
+
+    def _places(
+        self, level: int, calls: frozenset[int]
+    ) -> Iterator[tuple[Ordinals, list[Case], bool]]:
+        parent = self._plan.levels[level].parent
+        if parent is None:
+            yield from (((position,), [UNCUT], False) for position in self._rules.roots())
+            return
+        maker = expand_to(self._plan, level).call
+        for at, cases, optional in self._places(parent, calls):
+            counts = [len(self._rules.expansion(level, at, case)[1]) for case in cases]
+            cut = any((maker, at) in case for case in cases)
+            for ordinal in range(max(counts)):
+                there = [case for case, n in zip(cases, counts, strict=True) if ordinal < n]
+                child = (*at, ordinal)
+                found = [one for case in there for one in self._at(child, level, calls, case)]
+                yield child, found, optional or cut or len(there) < len(cases)
+
+    def _at(self, at: Ordinals, level: int, calls: frozenset[int], case: Case) -> list[Case]:
+        """``case``, and every way to cut tasks of ``calls`` at this very item besides."""
+        found = [case]
+        for call in sorted(calls):
+            if self._plan.nodes[call].level == level and self.cutters(call, at, case):
+                found += [one | {(call, at)} for one in found]
+        return found
+
+    def cutters(self, call: int, at: Ordinals, case: Case) -> Causes:
+        """The parent failures that can get ahead of a task: those of its siblings."""
+        failures = self._parent_failures(call, at[:-1], case)
+        return frozenset().union(*(found for child, found in failures.items() if child != at))
+
+    def condemning(self, node: GatherNode, at: Ordinals, case: Case) -> Causes:
+        """The parent failures that suppress a gathered list."""
+        causes: Causes = frozenset()
+        for call in self._depends[node.outputs[0]]:
+            if self._plan.levels[self._plan.nodes[call].level].parent == node.level:
+                causes = causes.union(*self._parent_failures(call, at, case).values())
+        return causes
+
+    def _parent_failures(self, call: int, at: Ordinals, case: Case) -> Mapping[Ordinals, Causes]:
+        """By child of an item: the parent failures with which the call can end there."""
+        node = self._plan.nodes[call]
+        assert isinstance(node, CallNode)
+        if self._plan.levels[node.level].parent is None:
+            return {}  # at the root level a parent failure is like an item failure
+        port = node.outputs[0]
+        case = self.seen_by(port, at, case)
+        if (call, at, case) not in self._found:
+            found: dict[Ordinals, Causes] = {}
+            for ordinal in range(len(self._rules.expansion(node.level, at, case)[1])):
+                child = (*at, ordinal)
+                for one in self._at(child, node.level, self._depends[port] - {call}, case):
+                    item = self._rules.item(port, child, one)
+                    if item.outcome is Outcome.FAILED:
+                        wide = {cause for cause in item.causes if cause.scope == "parent"}
+                        found[child] = found.get(child, frozenset()) | wide
+            self._found[call, at, case] = found
+        return self._found[call, at, case]
+
+
+def expand_to(plan: Plan, level: int) -> ExpandNode:
+    """What makes a level below the root's."""
+    expand = plan.levels[level].expand
+    assert expand is not None, "nothing expands into the root level"
+    node = plan.nodes[expand]
+    assert isinstance(node, ExpandNode)
+    return node
+
+
+def _relevant(case: Case, calls: frozenset[int], at: Ordinals) -> Case:
+    """What of a case an item can see: cuts of those calls, at the item itself or above it."""
+    if not case:
+        return case
+    return frozenset(
+        (call, place) for call, place in case if call in calls and at[: len(place)] == place
+    )

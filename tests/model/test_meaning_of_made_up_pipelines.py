@@ -1,0 +1,69 @@
+"""Made-up pipelines with every option have a meaning, and one that is exact where it has to be.
+
+No run is made here: it is the interpreter alone that is looked at.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from hypothesis import given
+
+from fanfold.outcomes import Outcome
+from fanfold.plan import GatherNode, Plan
+from fanfold.testing.cases import LOST, Item
+from fanfold.testing.interpreter import Interpretation, interpret
+from fanfold.testing.strategies import Sketch, build, plan_of, sketches
+from tests.model.profile import EXAMPLES, looked_for
+
+
+def ways(meaning: Interpretation) -> Iterator[tuple[int, tuple[int, ...], Item]]:
+    for port, items in meaning.ports.items():
+        for at, item in items.items():
+            yield from ((port, at, one) for one in (item, *item.otherwise))
+
+
+def condemned(meaning: Interpretation) -> bool:
+    """Whether some item below the root level is a parent failure."""
+    return any(
+        cause.scope == "parent" and len(cause.ordinals) > 1
+        for _, _, item in ways(meaning)
+        for cause in item.causes
+    )
+
+
+def check(plan: Plan, meaning: Interpretation) -> None:
+    uncertain = condemned(meaning)
+    for port, items in meaning.ports.items():
+        for at, item in items.items():
+            assert at[1:] or not (item.otherwise or item.optional), "roots are exact"
+            assert uncertain or not (item.otherwise or item.optional)
+            for one in (item, *item.otherwise):
+                assert bool(one.causes) == (one.outcome in LOST)
+                strange = [cause for cause in one.causes if cause.ordinals[0] != at[0]]
+                assert not strange, f"{plan.ports[port].name} is lost because of another root"
+
+
+def test_every_made_up_pipeline_has_a_meaning_that_is_exact_above() -> None:
+    seen: Counter[str] = Counter()
+
+    @looked_for("meaning", max(EXAMPLES, 100))
+    @given(sketches(full=True))
+    def search(sketch: Sketch) -> None:
+        plan = plan_of(build(sketch))
+        meaning = interpret(plan, sketch.roots)
+        check(plan, meaning)
+        seen["effects"] += bool(plan.effects)
+        seen["condemned"] += condemned(meaning)
+        seen["several ways"] += any(i.otherwise for p in meaning.ports.values() for i in p.values())
+        gathers = [node for node in plan.nodes if isinstance(node, GatherNode)]
+        seen["at_least"] += any(node.at_least is not None for node in gathers)
+        seen["members"] += any(node.members is not None for node in gathers)
+        seen["too few"] += any(
+            cause.kind == "too_few" for _, _, item in ways(meaning) for cause in item.causes
+        )
+        seen["done"] += any(item.outcome is Outcome.DONE for _, at, item in ways(meaning) if at[1:])
+
+    search()
+    assert all(seen.values()), f"something is never made up: {seen}"
