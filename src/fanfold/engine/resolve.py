@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 
 from fanfold.columns import Column, Ref, constant_blob
 from fanfold.engine.bits import bit_positions, extract
-from fanfold.engine.chunks import Chunk, Segment
+from fanfold.engine.chunks import Chunk
 from fanfold.engine.program import Program
 from fanfold.engine.ready import Entry
+from fanfold.engine.stored import in_turns, parts, rows, woven
 from fanfold.failures import Failure
 from fanfold.plan import (
     BroadcastNode,
@@ -38,13 +39,8 @@ class Resolvers:
     def each(self, port: int, chunk: Chunk, bits: int) -> list[Column]:
         """A column of its own for each of some items, in ordinal order."""
         if self._is_stored(port):
-            return [
-                ("rows", ref, row, 1)
-                for ref, first, n, mask in _runs(chunk.segments[self._program.port[port]], bits)
-                for row in (
-                    [first + i for i in bit_positions(mask)] if mask else range(first, first + n)
-                )
-            ]
+            stored = parts(chunk.segments[self._program.port[port]], bits)
+            return [("rows", ref, row, 1) for ref, row in rows(stored)]
         resolve, refs = self[port], set[Ref]()
         return [resolve(((chunk, 1 << offset),), refs) for offset in bit_positions(bits)]
 
@@ -103,68 +99,37 @@ def _count(entries: Sequence[Entry]) -> int:
     return sum(bits.bit_count() for _, bits in entries)
 
 
-Run = tuple[Ref, int, int, int]
-"""Block, first row, how many rows, and 0; or a mask of the rows if they are not consecutive."""
-
-
 def _stored(slot: int) -> Resolver:
     def resolve(entries: Sequence[Entry], refs: set[Ref]) -> Column:
-        parts: list[Column] = []
+        columns: list[Column] = []
         block: Ref = None
-        first = stop = 0  # the run of rows of ``block`` that is being collected
+        first = stop = 0  # the stretch of rows of ``block`` that is being collected
         for chunk, bits in entries:
-            segments = chunk.segments[slot]
-            items, ref, row = segments[0]
-            if items == bits and row == stop and ref == block:  # goes on where the last one ended
-                stop += bits.bit_count()
+            found = parts(chunk.segments[slot], bits)
+            if in_turns(found):
+                if stop > first:
+                    columns.append(("rows", block, first, stop - first))
+                    first = stop = 0
+                refs.update([part.ref for part in found])
+                columns.append(woven(found, bits))
                 continue
-            for ref, row, n, mask in _runs(segments, bits):
-                if row == stop and ref == block and not mask:
-                    stop += n
+            for items, ref, row, mask in found:
+                if row == stop and ref == block and not mask:  # goes on where the last one ended
+                    stop += items.bit_count()
                     continue
                 if stop > first:
-                    parts.append(("rows", block, first, stop - first))
+                    columns.append(("rows", block, first, stop - first))
                 refs.add(ref)
                 if mask:
-                    parts.append(("pick", ref, row, mask))
+                    columns.append(("pick", ref, row, mask))
                     first = stop = 0
                 else:
-                    block, first, stop = ref, row, row + n
+                    block, first, stop = ref, row, row + items.bit_count()
         if stop > first:
-            parts.append(("rows", block, first, stop - first))
-        return parts[0] if len(parts) == 1 else ("cat", tuple(parts))
+            columns.append(("rows", block, first, stop - first))
+        return columns[0] if len(columns) == 1 else ("cat", tuple(columns))
 
     return resolve
-
-
-def _runs(segments: list[Segment], bits: int) -> list[Run]:
-    """The rows of some items, in ordinal order."""
-    found: list[tuple[int, int, Run]] = []
-    for items, ref, first in segments:
-        if items == bits:
-            return [(ref, first, bits.bit_count(), 0)]
-        here = items & bits
-        if here:
-            low = here & -here
-            top = here.bit_length()
-            row = first + (items & (low - 1)).bit_count()
-            between = items & ((1 << top) - low)
-            mask = 0 if between == here else extract(here, between)
-            run = (ref, row, here.bit_count(), mask)
-            if here == bits:
-                return [run]
-            found.append((low, top, run))
-    found.sort(key=lambda part: part[0])
-    if all(1 << found[i][1] <= found[i + 1][0] for i in range(len(found) - 1)):
-        return [run for _, _, run in found]
-    single = [  # interleaved: item by item
-        (offset, ref, first + rank)
-        for items, ref, first in segments
-        for rank, offset in enumerate(bit_positions(items))
-        if bits >> offset & 1
-    ]
-    single.sort(key=lambda part: part[0])
-    return [(ref, row, 1, 0) for _, ref, row in single]
 
 
 def _broadcast(inner: Resolver) -> Resolver:
