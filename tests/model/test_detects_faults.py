@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from fanfold.engine import machine, resolve, rules
 from fanfold.engine.bits import below
 from fanfold.engine.chunks import Chunk, Lost
+from fanfold.engine.held import HeldBlocks
 from fanfold.engine.machine import Machine
 from fanfold.engine.roots import Roots
 from fanfold.errors import InternalError
@@ -278,7 +279,7 @@ def a_block_is_released_while_it_is_needed(patch: Patch) -> None:
 
 @fault()
 def a_block_is_never_released(patch: Patch) -> None:
-    _changed(patch, Machine, "free_items", lambda original, *args: None)
+    _changed(patch, HeldBlocks, "free", lambda original, *args: None)
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -41,7 +41,7 @@ def check(sketch: Sketch, backend: Any, span: int = SPAN) -> None:
 @pytest.mark.parametrize("span", SPANS)
 def test_on_the_twin(span: int, deaths: int) -> None:
     @looked_for(f"twin {span} {deaths}")
-    @given(sketches(), st.integers(0, 2**16))
+    @given(sketches(full=True), st.integers(0, 2**16))
     def search(sketch: Sketch, order: int) -> None:
         twin = Twin(Random(order), deaths)
         check(sketch, twin, span)
@@ -52,7 +52,7 @@ def test_on_the_twin(span: int, deaths: int) -> None:
 
 def test_with_the_workers_own_code() -> None:
     @looked_for("worker")
-    @given(sketches(), st.integers(0, 2**16))
+    @given(sketches(full=True), st.integers(0, 2**16))
     def search(sketch: Sketch, order: int) -> None:
         backend = ShuffledInline(Random(order))
         check(sketch, backend)

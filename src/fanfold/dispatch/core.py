@@ -35,9 +35,8 @@ from fanfold.dispatch.pool import (
 from fanfold.engine.chunks import SPAN
 from fanfold.engine.commands import Command, RestartWorker, StartBatch, StopRun
 from fanfold.engine.machine import Machine
-from fanfold.engine.program import inputs_of, outputs_of
 from fanfold.engine.statistics import Statistics
-from fanfold.plan import CallNode, Plan
+from fanfold.plan import CallNode, Plan, ports_made, ports_read
 from fanfold.protocol import (
     BatchFinished,
     BatchRaised,
@@ -350,8 +349,8 @@ def _consuming_calls(plan: Plan) -> dict[int, tuple[int, ...]]:
             result[node.index] = tuple(sorted(calls_below(node.outputs)))
             found = {node.index}
         else:
-            found = calls_below(outputs_of(node))
-        for port in inputs_of(node):
+            found = calls_below(ports_made(node))
+        for port in ports_read(node):
             readers.setdefault(port, set()).update(found)
     return result
 
@@ -361,10 +360,10 @@ def _producing_calls(plan: Plan) -> dict[int, tuple[int, ...]]:
     above: dict[int, set[int]] = {}
     result: dict[int, tuple[int, ...]] = {}
     for node in plan.nodes:
-        found = set().union(*(above.get(port, set()) for port in inputs_of(node)))
+        found = set().union(*(above.get(port, set()) for port in ports_read(node)))
         if isinstance(node, CallNode):
             result[node.index] = tuple(sorted(found))
             found = found | {node.index}
-        for port in outputs_of(node):
+        for port in ports_made(node):
             above[port] = found
     return result

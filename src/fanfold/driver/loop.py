@@ -24,7 +24,6 @@ from fanfold.backends.base import (
 from fanfold.driver.admission import Admission
 from fanfold.driver.delivery import Delivery
 from fanfold.driver.interrupts import Interrupts
-from fanfold.driver.settings import refuse_parent_failures
 from fanfold.engine.commands import (
     Command,
     FinishRoots,
@@ -166,7 +165,6 @@ class Loop:
                     raise InternalError("FF911", "the sinks were closed before the run's end.")
                 case _:
                     self._note(event)
-                    refuse_parent_failures(event)
                     self._carry_out(self._core.handle(event))
         self._commit()
         self._dispatch()

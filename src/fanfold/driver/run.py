@@ -34,7 +34,6 @@ from fanfold.driver.settings import (
     make_backend,
     make_run_dir,
     new_run_name,
-    refuse_what_is_to_come,
     worker_specs,
 )
 from fanfold.errors import FanfoldError, UsageError
@@ -225,7 +224,6 @@ class _Job:
         name: str | None = None,
         run_dir: Path | None = None,
     ) -> None:
-        refuse_what_is_to_come(plan)
         self._plan = plan
         self._source = source
         self._backend = backend

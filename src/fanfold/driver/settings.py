@@ -16,8 +16,7 @@ from fanfold.backends.base import Backend, WorkerSpec
 from fanfold.data.sinks import SinkWriter, local_folder, make_folder, output_folder
 from fanfold.data.sources import Source, from_items
 from fanfold.errors import UsageError
-from fanfold.plan import GatherNode, Plan
-from fanfold.protocol import Event, TasksFinished
+from fanfold.plan import Plan
 
 BACKENDS = ("local", "inline")
 
@@ -49,44 +48,6 @@ def make_backend(backend: str | Backend, log_dir: Path | None = None) -> tuple[B
             "FF424", f"{backend!r} is no backend.", 'Give "local", "inline" or a Backend object.'
         )
     return backend, type(backend).__name__
-
-
-def refuse_what_is_to_come(plan: Plan) -> None:
-    """Refuse what the model and the compiler have and the engine has not yet.
-
-    Raises:
-        UsageError: The plan needs such a thing.
-    """
-    lacking = [
-        (f"call {plan.nodes[index].name!r} is an effect", plan.nodes[index].where)  # type: ignore[union-attr]
-        for index in plan.effects
-    ]
-    for node in plan.nodes:
-        if isinstance(node, GatherNode) and node.at_least is not None:
-            lacking.append((f"a gather has at_least={node.at_least}", node.where))
-        if isinstance(node, GatherNode) and node.members is not None:
-            lacking.append(("a gather has members=", node.where))
-    if lacking:
-        told = "; ".join(f"{what} ({where.short()})" for what, where in lacking)
-        raise UsageError(
-            "FF431",
-            f"pipeline {plan.name!r} uses what runs do not have yet: {told}.",
-            "Leave it out; explain() and the reference interpreter have it.",
-        )
-
-
-def refuse_parent_failures(event: Event) -> None:
-    """Refuse a parent failure below the root level, which the engine would take for an item failure.
-
-    Raises:
-        UsageError: The event tells of one.
-    """
-    if isinstance(event, TasksFinished) and any(f.scope == "parent" for _, f in event.failures):
-        raise UsageError(
-            "FF431",
-            "a stage gave a ParentFailure, which runs do not have yet.",
-            "Use ff.ItemFailure, which fails the one item.",
-        )
 
 
 def worker_specs(plan: Plan) -> tuple[WorkerSpec, ...]:

@@ -52,6 +52,7 @@ class Chunk(Families):
     __slots__ = (
         "base",
         "children",
+        "condemned",
         "done",
         "ended",
         "facts",
@@ -74,6 +75,8 @@ class Chunk(Families):
         """By parent, for families that go on elsewhere: the next chunk."""
         self.children: dict[int, Children] = {}
         """By child level."""
+        self.condemned: dict[int, list[tuple[int, Failure]]] | None = None
+        """By call at a child level: the items whose children there were given up, and why."""
         self.done = [0] * slots
         """By slot: the items that are done."""
         self.lost: dict[int, Lost] | None = None

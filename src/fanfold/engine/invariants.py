@@ -110,7 +110,7 @@ def ready_items_are_ready(machine: Machine) -> Iterator[str]:
             if batch.call == node.index:
                 entries += batch.unfinished()
         for chunk, bits in entries:
-            bits &= ~chunk.ended
+            bits &= ~queue.dead(chunk)
             key = (node.index, id(chunk))
             if seen.get(key, 0) & bits:
                 yield f"call {node.name}: an item waits or runs twice"
@@ -171,8 +171,8 @@ def values_are_held(machine: Machine) -> Iterator[str]:
     for batch in machine.batches.values():
         for ref in batch.refs:
             rows[ref] = rows.get(ref, 0) + 1
-    if rows != machine.live_rows:
-        yield f"blocks are counted as {machine.live_rows}, used as {rows}"
+    if rows != machine.held.rows:
+        yield f"blocks are counted as {machine.held.rows}, used as {rows}"
 
 
 def roots_end_whole(machine: Machine) -> Iterator[str]:

@@ -17,14 +17,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Final
 
 from fanfold.columns import Ref
 from fanfold.engine.batches import Batch
 from fanfold.engine.bits import below, bit_positions
 from fanfold.engine.chunks import SPAN, Chunk, Lost
 from fanfold.engine.commands import Command, FinishRoots, ReleaseBlocks
+from fanfold.engine.held import HeldBlocks
 from fanfold.engine.membership import Membership
+from fanfold.engine.needs import Backwards
 from fanfold.engine.placing import place_facts
 from fanfold.engine.program import lower
 from fanfold.engine.ready import Entry, ReadyQueue, Retry
@@ -48,9 +49,6 @@ from fanfold.protocol import (
     TasksFinished,
 )
 
-EARLY_ROW_BYTES: Final = 1024
-"""Values that are smaller on average stay until their root ends; releasing them one by one costs more."""
-
 _PlacedStream = tuple[int, Ref | None, StreamRows | None]
 """Slot, block, and the report if there are facts in it."""
 
@@ -71,9 +69,13 @@ class Machine:
         self.span = span
         self.program = lower(plan)
         sequence = itertools.count(1)
-        self.queues = {call.index: ReadyQueue(sequence) for call in plan.calls()}
+        self.queues = {
+            call.index: ReadyQueue(sequence, self.program.call_outputs[call.index][0])
+            for call in plan.calls()
+        }
         self._wiring = wire(self.program, self.queues)
         self._watchers = self._wiring.watchers
+        self._backwards = Backwards(self.program)
         self.resolvers = Resolvers(self.program)
         self._depths = [level.depth for level in plan.levels]
         self._work: list[dict[tuple[Rule, Chunk], int]] = [{} for _ in range(max(self._depths) + 1)]
@@ -90,10 +92,7 @@ class Machine:
         self.items_per_level = [0] * len(plan.levels)
         self.batches: dict[int, Batch] = {}
         self._next_batch = 0
-        self.live_rows: dict[Ref, int] = {}
-        """By block: rows that may still be read, and one for each batch that is reading it."""
-        self._small: set[Ref] = set()
-        """Blocks of small values, which are not worth releasing before their root ends."""
+        self.held = HeldBlocks()
         self.roots = Roots(self, span)
         self._memberships = {
             level: Membership(level, self.program.slots[level], slot, span, self.arrived)
@@ -143,7 +142,7 @@ class Machine:
         retries = self.queues[call].alone
         while retries:
             retry = retries.popleft()
-            if not retry.bit & retry.chunk.ended:
+            if not retry.bit & self.queues[call].dead(retry.chunk):
                 return self._start(call, [(retry.chunk, retry.bit)], 1, retry)
         return None
 
@@ -158,7 +157,7 @@ class Machine:
             return self._settle()
         deaths = batch.deaths + (1 if running else 0)
         for chunk, bits in entries:
-            for offset in bit_positions(bits & ~chunk.ended):
+            for offset in bit_positions(bits & ~self.queues[batch.call].dead(chunk)):
                 bit = 1 << offset
                 if batch.alone and deaths >= DEATHS_LIMIT:
                     failure = Failure(
@@ -177,13 +176,12 @@ class Machine:
     def _admit(self, event: RootsAdmitted) -> None:
         self._incoming = self._placed(event.streams)
         self.roots.admit(event.keys)
-        for stream in event.streams:
-            self._hold(stream, stream.rows.count if stream.rows else 0)
+        self._hold(event.streams, len(event.keys))
 
     def _children_released(self, event: ChildrenReleased) -> None:
         batch = self.batches.get(event.batch)
         if batch is None or batch.attempt != event.attempt:
-            self._discard(event.streams)
+            self.held.discard(event.streams)
             return
         level = self.plan.nodes[event.node].level
         expansion = self.program.expansion[level]
@@ -206,8 +204,7 @@ class Machine:
                     add(chunk, 1 << offset, (count,), row)
                     taken += count
                 row += count
-        for stream in event.streams:
-            self._hold(stream, taken)
+        self._hold(event.streams, taken)
 
     def _expansion_sealed(self, event: ExpansionSealed) -> None:
         batch = self.batches.get(event.batch)
@@ -220,7 +217,7 @@ class Machine:
     def _tasks_finished(self, event: TasksFinished) -> None:
         batch = self.batches.get(event.batch)
         if batch is None or batch.attempt != event.attempt:
-            self._discard(event.streams)
+            self.held.discard(event.streams)
             return
         told = below(event.count) << event.first
         if event.first + event.count > batch.count or batch.finished & told:
@@ -231,21 +228,22 @@ class Machine:
                 f"tasks {event.first} to {event.first + event.count - 1} were reported",
             )
         batch.finished |= told
+        dead = self.queues[batch.call].dead
         failed: dict[Chunk, int] = {}
         for task, failure in event.failures:
             chunk, offset = batch.find(task)
             failed[chunk] = failed.get(chunk, 0) | 1 << offset
-            if not chunk.ended >> offset & 1:
+            if not dead(chunk) >> offset & 1:
                 self._fail_item(batch, chunk, 1 << offset, failure)
         outputs = self.program.call_outputs[batch.call]
         streams = self._placed(event.streams)
         level = self.plan.nodes[batch.call].level
         watchers, work = self._watchers[level], self._work[self._depths[level]]
-        row = live = 0
+        row = live = done = 0
         for chunk, bits in batch.runs(event.first, event.count):
             if failed and chunk in failed:
                 bits &= ~failed[chunk]
-            open_bits = bits & ~chunk.ended
+            open_bits = bits & ~dead(chunk)
             if open_bits:
                 for slot, ref, reported in streams:
                     if ref is not None:
@@ -256,7 +254,7 @@ class Machine:
                     if reported is not None:
                         place_facts(chunk, reported, bits, row)
                 if open_bits != bits:
-                    self._free_ended(chunk, [slot for slot, _, _ in streams], bits & chunk.ended)
+                    self.held.never_held(chunk, [slot for slot, _, _ in streams], bits & ~open_bits)
                 for slot in outputs:
                     if chunk.lost is not None:
                         self.settle_done(chunk, slot, open_bits)
@@ -267,9 +265,12 @@ class Machine:
                         work[key] = work.get(key, 0) | open_bits
                 live += open_bits.bit_count()
             row += bits.bit_count()
-        self.counts[batch.call].done += row  # those too whose root has ended meanwhile
-        for stream in event.streams:
-            self._hold(stream, live)
+            lost = 0 if chunk.lost is None else chunk.terminal(outputs[0])
+            done += (
+                bits & ~lost | open_bits
+            ).bit_count()  # those too whose root has ended meanwhile
+        self.counts[batch.call].done += done
+        self._hold(event.streams, live)
 
     def _batch_finished(self, event: BatchFinished) -> None:
         batch = self._end_batch(event.batch)
@@ -294,7 +295,7 @@ class Machine:
             return
         self.counts[batch.call].busy_s += event.busy_s
         for chunk, bits in batch.entries:
-            for offset in bit_positions(bits & ~chunk.ended):
+            for offset in bit_positions(bits & ~self.queues[batch.call].dead(chunk)):
                 if batch.count == 1:
                     self._fail_item(batch, chunk, 1 << offset, event.failure)
                 else:
@@ -311,8 +312,7 @@ class Machine:
         assert isinstance(node, CallNode)
         refs: set[Ref] = set()
         columns = tuple(self.resolvers[i.port](entries, refs) for i in node.inputs)
-        for ref in refs:
-            self.live_rows[ref] += 1
+        self.held.read(refs)
         attempt = 1 if retry is None else retry.attempt
         number = self._next_batch
         self._next_batch += 1
@@ -348,7 +348,7 @@ class Machine:
         if batch is not None:
             self.counts[batch.call].running -= batch.count
             for ref in batch.refs:
-                self._drop_rows(ref, 1)
+                self.held.drop(ref)
         return batch
 
     def _fail_item(self, batch: Batch, chunk: Chunk, bit: int, failure: Failure) -> None:
@@ -356,6 +356,32 @@ class Machine:
         placed = self.roots.placed(chunk, bit, failure, call=name, attempts=batch.attempt)
         for slot in self.program.call_outputs[batch.call]:
             self.settle_lost(chunk, slot, failed=bit, causes=((bit, placed),))
+        if placed.scope == "parent" and chunk.parent is not None:
+            self._condemn(batch.call, chunk.parent, chunk.parents_of(bit), placed)
+
+    def _condemn(self, call: int, chunk: Chunk, parent: int, cause: Failure) -> None:
+        """A parent failure at ``call``: what has not ended there under the parent is suppressed, and the
+        lists that depend on the call."""
+        level, outputs = self.plan.nodes[call].level, self.program.call_outputs[call]
+        if chunk.condemned is None:
+            chunk.condemned = {}
+        chunk.condemned.setdefault(call, []).append((parent, cause))
+        for child in chunk.children[level].chunks(parent):
+            items = child.items_of(parent)
+            for slot in outputs:
+                self.settle_lost(child, slot, suppressed=items, causes=((items, cause),))
+        for slot in self.program.condemned.get(call, ()):
+            self.settle_lost(chunk, slot, suppressed=parent, causes=((parent, cause),))
+
+    def _condemn_late(self, chunk: Chunk, new: int) -> None:
+        """Children of condemned parents that came afterwards."""
+        assert chunk.parent is not None
+        for call, condemned in (chunk.parent.condemned or {}).items():
+            if self.plan.nodes[call].level == chunk.level:
+                for parents, cause in condemned:
+                    items = chunk.items_of(parents) & new
+                    for slot in self.program.call_outputs[call]:
+                        self.settle_lost(chunk, slot, suppressed=items, causes=((items, cause),))
 
     # ------------------------------------------------------------------------------ membership
 
@@ -387,75 +413,14 @@ class Machine:
                 work[key] = work.get(key, 0) | new
         for broadcast in self._wiring.broadcasts[level]:
             self.schedule(broadcast, chunk, new)
+        if chunk.parent is not None and chunk.parent.condemned is not None:
+            self._condemn_late(chunk, new)
 
-    # ------------------------------------------------------------------------------ blocks
-
-    def _hold(self, stream: StreamRows, rows: int) -> None:
-        """Count the rows of a new block that may be read; without any it goes at once."""
-        if stream.rows is not None:
-            ref = stream.rows.ref
-            left = self.live_rows.get(ref, 0) + rows
-            if left > 0:
-                self.live_rows[ref] = left
-                if 0 < stream.rows.size_bytes < EARLY_ROW_BYTES * stream.rows.count:
-                    self._small.add(ref)
-                elif stream.port in self._wiring.early:
-                    self._wiring.watch_early(stream.port)
-            else:
-                self.live_rows.pop(ref, None)
-                self._commands.append(ReleaseBlocks((ref,)))
-
-    def _discard(self, streams: Sequence[StreamRows]) -> None:
-        refs = tuple(s.rows.ref for s in streams if s.rows is not None)
-        if refs:
-            self._commands.append(ReleaseBlocks(refs))
-
-    def _drop_rows(self, ref: Ref, rows: int) -> None:
-        left = self.live_rows[ref] - rows
-        if left:
-            self.live_rows[ref] = left
-        else:
-            del self.live_rows[ref]
-            self._small.discard(ref)
-            self._commands.append(ReleaseBlocks((ref,)))
-
-    def release_early(self, chunk: Chunk, slot: int, bits: int) -> None:
-        """Free the values of items at a slot before their root ends, unless they are small."""
-        segments = chunk.segments.get(slot)
-        if segments is None or segments[0][1] in self._small:
-            return
-        if chunk.freed is None:
-            chunk.freed = {}
-        before = chunk.freed.get(slot, 0)
-        bits &= ~before
-        chunk.freed[slot] = before | bits
-        for items, ref, _ in segments:
-            rows = (items & bits).bit_count()
-            if rows:
-                self._drop_rows(ref, rows)
-        if len(segments) == 1 and segments[0][0] == bits:
-            del chunk.segments[slot]
-
-    def free_items(self, chunk: Chunk, bits: int) -> None:
-        """Free all values of items of a chunk (their root's records are committed)."""
-        freed, live = chunk.freed, self.live_rows
-        for slot, segments in chunk.segments.items():
-            left = bits if freed is None else bits & ~freed.get(slot, 0)
-            for items, ref, _ in segments:
-                rows = (items & left).bit_count()
-                if rows:
-                    rest = live[ref] - rows
-                    if rest:
-                        live[ref] = rest
-                    else:
-                        self._drop_rows(ref, rows)
-
-    def _free_ended(self, chunk: Chunk, slots: Sequence[int], bits: int) -> None:
-        """Rows that came for items whose root had ended were never counted: mark them as freed."""
-        if chunk.freed is None:
-            chunk.freed = {}
-        for slot in slots:
-            chunk.freed[slot] = chunk.freed.get(slot, 0) | bits
+    def _hold(self, streams: Sequence[StreamRows], rows: int) -> None:
+        """Count the rows of new blocks; where values are large, have them go at their last reader."""
+        for stream in streams:
+            if self.held.hold(stream, rows) and stream.port in self._wiring.early:
+                self._wiring.watch_early(stream.port)
 
     # ------------------------------------------------------------------------------ for the rules
 
@@ -500,6 +465,9 @@ class Machine:
                 lost.causes.append((bits & unexplained, cause))
                 unexplained &= ~bits
         self._tell(chunk, slot, new)
+        if failed | suppressed:
+            for rule in self._backwards.reads[chunk.level][slot]:
+                self.schedule(rule, chunk, failed | suppressed)
         call = self._call_of_slot.get((chunk.level, slot))
         if call is not None:
             counts = self.counts[call]
@@ -510,6 +478,14 @@ class Machine:
     def new_failure(self, chunk: Chunk, bit: int, kind: str, message: str, where: str) -> Failure:
         """A failure that originates in a structural operation."""
         return self.roots.placed(chunk, bit, Failure(kind=kind, message=message), call=where)
+
+    def unneeded(self, chunk: Chunk, slot: int, items: int) -> None:
+        """A merge takes nothing more from a slot for these items: who else needs them?"""
+        self._backwards.unneeded(self, chunk, slot, items)
+
+    def release_early(self, chunk: Chunk, slot: int, bits: int) -> None:
+        """Free the values of items at a slot before their root ends, unless they are small."""
+        self.held.free_early(chunk, slot, bits)
 
     def end_roots(self, chunk: Chunk, bits: int) -> None:
         """Roots have ended: everything that they return is terminal."""
@@ -542,6 +518,9 @@ class Machine:
             for (rule, chunk), hint in work.items():
                 rule.update(self, chunk, hint)
             depth = deepest
+        released = self.held.take_released()
+        if released:
+            self._commands.append(ReleaseBlocks(released))
         results = self.roots.take_results()
         if results:
             self._commands.append(FinishRoots(results))

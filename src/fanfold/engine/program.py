@@ -21,6 +21,8 @@ from fanfold.plan import (
     Plan,
     RecordNode,
     SplitNode,
+    ports_made,
+    ports_read,
 )
 
 
@@ -34,8 +36,8 @@ class Program:
     * ``expansion[level]`` (at the parent's level): the state of the expansion that makes ``level``:
       done = sealed, dropped and failed as MODEL.md's table for expand says;
     * ``row[gather]`` (at the child level): the outcome of a member row of an aligned gather;
-    * ``settled[port]`` for ports below the root that the pipeline returns: a chain of slots up to the root,
-      done where all items below are terminal.
+    * ``settled[port]`` for ports below the root that the pipeline returns, and for effects there: a chain of
+      slots up to the root, done where all items below are terminal.
     """
 
     plan: Plan
@@ -54,6 +56,11 @@ class Program:
     """By level: the slots that hold values."""
     call_outputs: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """By call: its outputs' slots."""
+    effect_ports: list[int] = field(default_factory=list)
+    """A port of each effect; a root ends after all its items at these."""
+    condemned: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """By call: the slots at the parent level that a parent failure there suppresses, namely those of the
+    gathers whose values or members depend on the call's output."""
 
     def new_slot(self, level: int) -> int:
         self.slots[level] += 1
@@ -77,25 +84,49 @@ def lower(plan: Plan) -> Program:
             case GatherNode():
                 program.row[node.index] = (
                     program.port[node.inputs[0]]
-                    if len(node.inputs) == 1
+                    if len(node.inputs) == 1 and node.members is None
                     else program.new_slot(node.child_level)
                 )
             case _:
                 continue
-    for output in plan.outputs:
-        level = plan.ports[output.port].level
+    for call in plan.effects:
+        program.effect_ports.append(ports_made(plan.nodes[call])[0])
+    for returned in (*(output.port for output in plan.outputs), *program.effect_ports):
+        level = plan.ports[returned].level
         if level == 0:
-            program.root_slots.append(program.port[output.port])
-        elif output.port not in program.settled:
+            program.root_slots.append(program.port[returned])
+        elif returned not in program.settled:
             chain: list[tuple[int, int]] = []
             while (parent := plan.levels[level].parent) is not None:
                 chain.append((parent, program.new_slot(parent)))
                 level = parent
-            program.settled[output.port] = chain
+            program.settled[returned] = chain
             program.root_slots.append(chain[-1][1])
+    _find_condemned(program)
     for stream in _stored_ports(plan):
         program.stored[plan.ports[stream].level].append(program.port[stream])
     return program
+
+
+def _find_condemned(program: Program) -> None:
+    """Follow each call's output to the gathers that depend on it, by whatever way."""
+    plan = program.plan
+    depends: list[frozenset[int]] = [frozenset()] * len(plan.ports)
+    for node in plan.nodes:
+        calls = frozenset[int]().union(*(depends[port] for port in ports_read(node)))
+        if isinstance(node, BroadcastNode):  # which children there are depends on calls as well
+            expand = plan.levels[node.level].expand
+            assert expand is not None
+            calls = calls.union(*(depends[port] for port in ports_read(plan.nodes[expand])))
+        elif isinstance(node, CallNode):
+            calls |= {node.index}
+        elif isinstance(node, GatherNode):
+            slots = tuple(program.port[port] for port in node.outputs)
+            for call in calls:
+                if plan.levels[plan.nodes[call].level].parent == node.level:
+                    program.condemned[call] = (*program.condemned.get(call, ()), *slots)
+        for port in ports_made(node):
+            depends[port] = calls
 
 
 def _stored_ports(plan: Plan) -> Iterable[int]:
@@ -112,32 +143,6 @@ def _stored_ports(plan: Plan) -> Iterable[int]:
                     yield stream.port
 
 
-def inputs_of(node: Node) -> tuple[int, ...]:
-    """The ports that a node reads, in its own order."""
-    match node:
-        case CallNode():
-            return tuple(i.port for i in node.inputs)
-        case ExpandNode() | GatherNode() | MergeNode():
-            return node.inputs
-        case FilterNode():
-            return (node.input, node.mask)
-        case SplitNode():
-            return (node.input, node.by)
-        case BroadcastNode() | FieldNode():
-            return (node.input,)
-        case RecordNode():
-            return tuple(value for _, value in node.fields if isinstance(value, int))
-
-
-def outputs_of(node: Node) -> tuple[int, ...]:
-    """The ports that a node makes."""
-    match node:
-        case CallNode() | ExpandNode() | GatherNode() | SplitNode():
-            return node.outputs
-        case FilterNode() | MergeNode() | BroadcastNode() | FieldNode() | RecordNode():
-            return (node.output,)
-
-
 def early_readers(plan: Plan) -> dict[int, tuple[int, ...]]:
     """Stored ports whose only readers are calls at the port's own level, with those calls.
 
@@ -146,7 +151,7 @@ def early_readers(plan: Plan) -> dict[int, tuple[int, ...]]:
     """
     consumers: dict[int, list[Node]] = {}
     for node in plan.nodes:
-        for port in inputs_of(node):
+        for port in ports_read(node):
             consumers.setdefault(port, []).append(node)
     returned = {output.port for output in plan.outputs}
     result: dict[int, tuple[int, ...]] = {}
@@ -164,7 +169,7 @@ def early_readers(plan: Plan) -> dict[int, tuple[int, ...]]:
                         control = node.mask if isinstance(node, FilterNode) else node.by
                         if current == control and current != node.input:
                             continue  # only its control values are read, and these have travelled
-                        pending.extend(outputs_of(node))
+                        pending.extend(ports_made(node))
                     case MergeNode() | FieldNode():
                         pending.append(node.output)
                     case ExpandNode():

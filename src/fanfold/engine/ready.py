@@ -32,17 +32,19 @@ class ReadyQueue:
 
     Args:
         sequence: Numbers that grow with time, shared by all queues of a run, so that heads compare.
+        output: The slot of the call's output: items that have ended there need not run any more.
     """
 
-    __slots__ = ("_runs", "_sequence", "alone", "count", "total")
+    __slots__ = ("_output", "_runs", "_sequence", "alone", "count", "total")
 
-    def __init__(self, sequence: Iterator[int]) -> None:
+    def __init__(self, sequence: Iterator[int], output: int) -> None:
         self._sequence = sequence
+        self._output = output
         self._runs: deque[tuple[int, Chunk, int]] = deque()
         self.alone: deque[Retry] = deque()
         """Items to run one by one, each with a worker to itself."""
         self.count = 0
-        """Ready items in the runs (those of roots that ended since are still counted)."""
+        """Ready items in the runs (those that died since are still counted)."""
         self.total = 0
         """Items that ever became ready."""
 
@@ -65,6 +67,10 @@ class ReadyQueue:
             self._runs.appendleft((head, chunk, bits))
             self.count += bits.bit_count()
 
+    def dead(self, chunk: Chunk) -> int:
+        """Items that need not run any more: their root has ended, or they have, without being run."""
+        return chunk.ended if chunk.lost is None else chunk.ended | chunk.terminal(self._output)
+
     def runs(self) -> Iterator[tuple[int, Chunk, int]]:
         """Triples (sequence, chunk, items), oldest first."""
         return iter(self._runs)
@@ -74,11 +80,11 @@ class ReadyQueue:
         return self._runs[0][0] if self._runs else None
 
     def take(self, limit: int) -> tuple[list[Entry], int]:
-        """Remove up to ``limit`` items from the head; items of ended roots vanish on the way."""
+        """Remove up to ``limit`` items from the head; dead ones vanish on the way."""
         runs, taken, room = self._runs, [], limit
         while runs and room:
             sequence, chunk, bits = runs[0]
-            live = bits & ~chunk.ended
+            live = bits & ~self.dead(chunk)
             size = live.bit_count()
             if size <= room:
                 runs.popleft()

@@ -152,6 +152,14 @@ class Roots:
             expansion_failed, item_failed = self._below(chunk, bits, path, port)
             failed |= expansion_failed
             partial |= item_failed
+        for port in program.effect_ports:
+            level = plan.ports[port].level
+            if level == 0:
+                lost = chunk.lost_at(program.port[port])
+                partial |= 0 if lost is None else lost.failed | lost.suppressed
+            else:
+                for losses in self._below(chunk, bits, self._path(level), port):
+                    partial |= losses
         return failed, dropped, partial
 
     def _path(self, level: int) -> list[int]:
@@ -267,7 +275,7 @@ class Roots:
                 self._gone[chunk] = gone
 
     def _forget(self, chunk: Chunk, items: int) -> None:
-        self._machine.free_items(chunk, items)
+        self._machine.held.free(chunk, items)
         for children in chunk.children.values():
             for child in children.chunks(items):
                 members = child.items_of(items)

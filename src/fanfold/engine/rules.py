@@ -17,8 +17,10 @@ split        the same for each label; failed (contract) = a value that is none o
 merge        the first input that is not dropped (with ``failed="next"``: neither dropped nor lost)
              decides; none left: the default, else suppressed if any was lost, else dropped
 broadcast    as the parent's item
-gather       dropped = expansion dropped; suppressed = expansion failed, or a member lost (``fail``);
-             done = expansion sealed & all members terminal
+row of a     as the port of members where that is not done; then as a call's inputs, but failed
+gather       (missing) where they are dropped
+gather       dropped = expansion dropped; suppressed = expansion failed, or a member lost (``fail``), or
+             too few done (``at_least``); done = expansion sealed & all members terminal
 ============ =====================================================================================
 """
 
@@ -62,6 +64,8 @@ class State(Protocol):
 
     def release_early(self, chunk: Chunk, slot: int, bits: int) -> None: ...
 
+    def unneeded(self, chunk: Chunk, slot: int, items: int) -> None: ...
+
 
 class Rule(Protocol):
     """One node's table."""
@@ -72,7 +76,7 @@ class Rule(Protocol):
     def update(self, state: State, chunk: Chunk, hint: int) -> None: ...
 
 
-def _copy_lost(state: State, chunk: Chunk, slot: int, lost: Lost, within: int) -> None:
+def copy_lost(state: State, chunk: Chunk, slot: int, lost: Lost, within: int) -> None:
     """Settle ``slot`` as another slot is, where that is not done (outcome and cause unchanged)."""
     if within & (lost.dropped | lost.failed | lost.suppressed):
         state.settle_lost(
@@ -115,11 +119,16 @@ class Joined:
                 causes += lost.causes
         suppressed &= hint
         dropped &= known & ~suppressed
-        if suppressed or dropped:
+        if suppressed:
             for slot in self.outputs:
-                state.settle_lost(
-                    chunk, slot, dropped=dropped, suppressed=suppressed, causes=causes
-                )
+                state.settle_lost(chunk, slot, suppressed=suppressed, causes=causes)
+        if dropped:
+            self.drop(state, chunk, dropped)
+
+    def drop(self, state: State, chunk: Chunk, dropped: int) -> None:
+        """All inputs of these have ended, some without a value, and none was lost."""
+        for slot in self.outputs:
+            state.settle_lost(chunk, slot, dropped=dropped)
 
 
 class CallRule(Joined):
@@ -141,7 +150,7 @@ class CallRule(Joined):
         if chunk.lost is None and len(self.inputs) == 1:
             ready = hint  # told of what is done, and there is nothing else to ask
         else:
-            ready = self.ready(state, chunk, hint)
+            ready = self.ready(state, chunk, hint) & ~chunk.terminal(self.outputs[0])
         done = chunk.done
         ready &= ~done[self.queued]
         if ready:
@@ -221,12 +230,12 @@ class SplitRule:
         lost = chunk.lost_at(self.input)
         if lost is not None:
             for slot in every:
-                _copy_lost(state, chunk, slot, lost, hint)
+                copy_lost(state, chunk, slot, lost, hint)
         hint &= chunk.done[self.input]
         lost = chunk.lost_at(self.by)
         if lost is not None:
             for slot in every:
-                _copy_lost(state, chunk, slot, lost, hint)
+                copy_lost(state, chunk, slot, lost, hint)
         hint &= chunk.done[self.by]
         if not hint:
             return
@@ -268,10 +277,13 @@ class MergeRule:
         left = hint & ~chunk.terminal(self.output)
         any_lost = 0
         causes: list[tuple[int, Failure]] = []
-        for slot in self.inputs:
+        for position, slot in enumerate(self.inputs):
             done = left & chunk.done[slot]
             if done:
                 state.settle_done(chunk, self.output, done)
+                for later in self.inputs[position + 1 :]:
+                    if done & ~chunk.terminal(later):
+                        state.unneeded(chunk, later, done)
             lost = chunk.lost_at(slot)
             if lost is None:
                 return  # what is not done here is still open
@@ -360,114 +372,6 @@ class ExpandRule:
                 failed=hint & (lost.failed | lost.suppressed),
                 causes=lost.causes,
             )
-
-
-class GatherRule:
-    """Per parent: done when its expansion is sealed and all members are terminal.
-
-    ``stop_on_loss`` is ``failed="fail"``: the first member that is lost suppresses the gathered item.
-    ``row`` is the members' slot at the child level, ``expansion`` the parents' own.
-    """
-
-    def __init__(
-        self,
-        level: int,
-        child_level: int,
-        row: int,
-        expansion: int,
-        outputs: Sequence[int],
-        *,
-        stop_on_loss: bool,
-    ) -> None:
-        self.level = level
-        self.child_level = child_level
-        self.row = row
-        self.expansion = expansion
-        self.outputs = tuple(outputs)
-        self.stop_on_loss = stop_on_loss
-
-    def update(self, state: State, chunk: Chunk, hint: int) -> None:
-        """Told of parents whose expansion has ended."""
-        hint &= ~chunk.terminal(self.outputs[0])
-        lost = chunk.lost_at(self.expansion)
-        if lost is not None:
-            self.expansion_lost(state, chunk, hint, lost)
-        self._finish(state, chunk, self.complete(chunk, hint & self.closed(chunk)))
-
-    def members_ended(self, state: State, chunk: Chunk, hint: int) -> None:
-        """Told of members that have ended; all their siblings may have by now."""
-        parent = chunk.parent
-        assert parent is not None
-        if chunk.lost is None:
-            ended = chunk.done[self.row]
-        else:
-            ended = chunk.terminal(self.row)
-            lost = chunk.lost.get(self.row)
-            if lost is not None and self.stop_on_loss:
-                self._suppress(state, parent, chunk, lost, hint)
-        whole = chunk.whole(ended)
-        if whole:
-            whole &= self.closed(parent) & ~parent.terminal(self.outputs[0])
-            elsewhere = whole & chunk.shared()
-            if elsewhere:
-                whole ^= elsewhere ^ self.complete(parent, elsewhere)
-            self._finish(state, parent, whole)
-
-    def closed(self, chunk: Chunk) -> int:
-        """The parents that get no more children and may be done."""
-        return chunk.done[self.expansion]
-
-    def expansion_lost(self, state: State, chunk: Chunk, hint: int, lost: Lost) -> None:
-        """Parents without a sealed expansion have no list."""
-        for slot in self.outputs:
-            state.settle_lost(
-                chunk,
-                slot,
-                dropped=hint & lost.dropped,
-                suppressed=hint & lost.failed,
-                causes=lost.causes,
-            )
-
-    def complete(self, chunk: Chunk, parents: int) -> int:
-        """Those of some parents whose members are all terminal."""
-        children = chunk.children.get(self.child_level)
-        if children is not None and parents:
-            for child in children.chunks(parents):
-                parents &= ~child.parents | child.whole(child.terminal(self.row))
-        return parents
-
-    def _suppress(self, state: State, parent: Chunk, chunk: Chunk, lost: Lost, hint: int) -> None:
-        for bits, cause in lost.causes:
-            parents = chunk.parents_of(bits & hint)
-            if parents:
-                for slot in self.outputs:
-                    state.settle_lost(parent, slot, suppressed=parents, causes=((parents, cause),))
-
-    def _finish(self, state: State, chunk: Chunk, done: int) -> None:
-        if done:
-            for slot in self.outputs:
-                state.settle_done(chunk, slot, done)
-
-
-class SettledRule(GatherRule):
-    """Done when nothing below a parent can change any more, whatever the outcomes."""
-
-    def closed(self, chunk: Chunk) -> int:
-        return chunk.terminal(self.expansion)
-
-    def expansion_lost(self, state: State, chunk: Chunk, hint: int, lost: Lost) -> None:
-        """It is an end like any other."""
-
-
-class GatherFeed:
-    """Tells a gather of members that have ended."""
-
-    def __init__(self, level: int, rule: GatherRule) -> None:
-        self.level = level
-        self.rule = rule
-
-    def update(self, state: State, chunk: Chunk, hint: int) -> None:
-        self.rule.members_ended(state, chunk, hint)
 
 
 class RootRule:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fanfold.engine.facts import check_key, control_key, facts_reader
+from fanfold.engine.gathers import Enough, GatherFeed, GatherRule, MemberRule, SettledRule
 from fanfold.engine.program import Program, early_readers
 from fanfold.engine.ready import ReadyQueue
 from fanfold.engine.rules import (
@@ -15,13 +16,10 @@ from fanfold.engine.rules import (
     EarlyRelease,
     ExpandRule,
     FieldRule,
-    GatherFeed,
-    GatherRule,
     MergeRule,
     RecordRule,
     RootRule,
     Rule,
-    SettledRule,
     SplitRule,
 )
 from fanfold.plan import (
@@ -35,6 +33,7 @@ from fanfold.plan import (
     Node,
     RecordNode,
     SplitNode,
+    ports_read,
 )
 
 
@@ -112,10 +111,15 @@ def _wire_node(
             for port in node.inputs:
                 wiring.watch(parent, slot[port], ExpandRule(parent, slot[port], expansion))
         case GatherNode():
-            row = program.row[node.index]
-            if len(node.inputs) > 1:
-                rows = RecordRule(node.child_level, [slot[p] for p in node.inputs], (row,))
-                for port in node.inputs:
+            row, name = program.row[node.index], f"gather ({node.where})"
+            enough = None
+            if node.at_least is not None:
+                enough = Enough(node.child_level, row, node.at_least, name)
+            if row not in (inputs := [slot[p] for p in node.inputs]):
+                rows: Rule = RecordRule(node.child_level, inputs, (row,))
+                if node.members is not None:
+                    rows = MemberRule(node.child_level, inputs, slot[node.members], row, name)
+                for port in ports_read(node):
                     wiring.watch(node.child_level, slot[port], rows)
             expansion = program.expansion[node.child_level]
             gather = GatherRule(
@@ -125,6 +129,7 @@ def _wire_node(
                 expansion,
                 [slot[p] for p in node.outputs],
                 stop_on_loss=node.failed == "fail",
+                enough=enough,
             )
             wiring.watch(node.child_level, row, GatherFeed(node.child_level, gather))
             wiring.watch(node.level, expansion, gather)

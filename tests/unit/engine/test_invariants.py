@@ -71,7 +71,7 @@ def doubled_value(machine: Machine) -> None:
 
 
 def leaked_block(machine: Machine) -> None:
-    machine.live_rows[12345] = 1
+    machine.held.rows[12345] = 1
 
 
 def early_root(machine: Machine) -> None:

@@ -240,7 +240,7 @@ def test_everything_is_released_in_the_end() -> None:
         if script.results:
             script.commit()
         script.results.clear()
-    assert script.core.machine.live_rows == {}
+    assert script.core.machine.held.rows == {}
     assert sum(script.core.statistics(0).roots.values()) == 40
     assert made > 40
 

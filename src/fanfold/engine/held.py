@@ -1,0 +1,107 @@
+"""How long blocks of values are held: by rows that may still be read, and by batches that are reading.
+
+Owns the counts. A row goes when its root is committed, or when its last reader has ended if its values are
+large enough to be worth it. A block without rows is handed back for release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from fanfold.columns import Ref
+from fanfold.engine.chunks import Chunk
+from fanfold.protocol import StreamRows
+
+EARLY_ROW_BYTES: Final = 1024
+"""Values that are smaller on average stay until their root ends; releasing them one by one costs more."""
+
+
+class HeldBlocks:
+    """The blocks that the engine knows of."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Ref, int] = {}
+        """By block: rows that may still be read, and one for each batch that is reading it."""
+        self._small: set[Ref] = set()
+        """Blocks of values that are not worth releasing before their root ends."""
+        self._released: list[Ref] = []
+
+    def take_released(self) -> tuple[Ref, ...]:
+        """The blocks that nobody needs any more, since the last call."""
+        released, self._released = tuple(self._released), []
+        return released
+
+    def hold(self, stream: StreamRows, rows: int) -> bool:
+        """A new block has so many rows that may be read; without any it goes at once.
+
+        Returns whether its rows are worth releasing one by one.
+        """
+        if stream.rows is None:
+            return False
+        ref = stream.rows.ref
+        left = self.rows.get(ref, 0) + rows
+        if left <= 0:
+            self.rows.pop(ref, None)
+            self._released.append(ref)
+            return False
+        self.rows[ref] = left
+        if 0 < stream.rows.size_bytes < EARLY_ROW_BYTES * stream.rows.count:
+            self._small.add(ref)
+            return False
+        return True
+
+    def discard(self, streams: Sequence[StreamRows]) -> None:
+        """Blocks that came too late."""
+        self._released += [stream.rows.ref for stream in streams if stream.rows is not None]
+
+    def read(self, refs: Iterable[Ref]) -> None:
+        """A batch reads these blocks."""
+        for ref in refs:
+            self.rows[ref] += 1
+
+    def drop(self, ref: Ref, rows: int = 1) -> None:
+        """So many rows, or a reader, are no more."""
+        left = self.rows[ref] - rows
+        if left:
+            self.rows[ref] = left
+        else:
+            del self.rows[ref]
+            self._small.discard(ref)
+            self._released.append(ref)
+
+    def free(self, chunk: Chunk, items: int) -> None:
+        """All values of some items go: their roots' records are committed."""
+        freed, live = chunk.freed, self.rows
+        for slot, segments in chunk.segments.items():
+            left = items if freed is None else items & ~freed.get(slot, 0)
+            for members, ref, _ in segments:
+                rows = (members & left).bit_count()
+                if rows:
+                    rest = live[ref] - rows
+                    if rest:
+                        live[ref] = rest
+                    else:
+                        self.drop(ref, rows)
+
+    def free_early(self, chunk: Chunk, slot: int, items: int) -> None:
+        """The values of items at a slot go before their root ends, unless they are small."""
+        segments = chunk.segments.get(slot)
+        if segments is None or segments[0][1] in self._small:
+            return
+        before = 0 if chunk.freed is None else chunk.freed.get(slot, 0)
+        items &= ~before
+        self.never_held(chunk, (slot,), items)
+        for members, ref, _ in segments:
+            rows = (members & items).bit_count()
+            if rows:
+                self.drop(ref, rows)
+        if len(segments) == 1 and segments[0][0] == items:
+            del chunk.segments[slot]
+
+    def never_held(self, chunk: Chunk, slots: Iterable[int], items: int) -> None:
+        """The rows of these items at some slots are not counted (any more)."""
+        if chunk.freed is None:
+            chunk.freed = {}
+        for slot in slots:
+            chunk.freed[slot] = chunk.freed.get(slot, 0) | items
