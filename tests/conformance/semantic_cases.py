@@ -31,7 +31,6 @@ class Waiting:
 
 
 WAITING: Final = {
-    "C029": Waiting("runs with gather(members=…) come later", "members", compiles=True),
     "C055": Waiting("retries come later", "retries"),
 }
 
