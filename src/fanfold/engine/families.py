@@ -22,11 +22,13 @@ FEW: Final = 12
 class Families:
     """Consecutive families. Grows at its end only."""
 
-    __slots__ = ("_owners", "_starts", "continued", "heads", "parents", "size")
+    __slots__ = ("_owners", "_starts", "continued", "heads", "largest", "parents", "size")
 
     def __init__(self) -> None:
         self.size = 0
         """How many children there are."""
+        self.largest = 0
+        """How many children the largest family has here."""
         self.parents = 0
         """The parents that have children here."""
         self.heads = array("H")
@@ -50,7 +52,13 @@ class Families:
         self._owners.extend(bit_positions(parents))
         self.heads.extend(heads)
         self._starts |= sum(map((1).__lshift__, heads))
+        self.largest = max(self.largest, max(map(sub, ends, heads)))
         self.size = ends[-1]
+
+    def grow(self, count: int) -> None:
+        """Add children to the last family."""
+        self.size += count
+        self.largest = max(self.largest, self.size - self.heads[-1])
 
     def items_of(self, parents: int) -> int:
         """The children of some parents.

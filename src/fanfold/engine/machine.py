@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Final
 
 from fanfold.columns import Ref
 from fanfold.engine.batches import Batch
@@ -27,6 +28,7 @@ from fanfold.engine.held import HeldBlocks
 from fanfold.engine.membership import Membership
 from fanfold.engine.needs import Backwards
 from fanfold.engine.placing import place_facts
+from fanfold.engine.probe import Probe
 from fanfold.engine.program import lower
 from fanfold.engine.ready import Entry, ReadyQueue, Retry
 from fanfold.engine.resolve import Resolvers
@@ -52,7 +54,9 @@ from fanfold.protocol import (
 _PlacedStream = tuple[int, Ref | None, StreamRows | None]
 """Slot, block, and the report if there are facts in it."""
 
-DEATHS_LIMIT = 2
+PROBE: Final = 8
+"""Items of a parent that are dispatched at a call before its first result there, while other work waits."""
+DEATHS_LIMIT: Final = 2
 """An item is ``worker_died`` when so many workers died while they ran it, the last one alone with it."""
 
 
@@ -69,10 +73,10 @@ class Machine:
         self.span = span
         self.program = lower(plan)
         sequence = itertools.count(1)
-        self.queues = {
-            call.index: ReadyQueue(sequence, self.program.call_outputs[call.index][0])
-            for call in plan.calls()
-        }
+        self.queues: dict[int, ReadyQueue] = {}
+        for call, outputs in self.program.call_outputs.items():
+            probe = Probe(PROBE, outputs[0], self.program.taken[call])
+            self.queues[call] = ReadyQueue(sequence, outputs[0], probe)
         self._wiring = wire(self.program, self.queues)
         self._watchers = self._wiring.watchers
         self._backwards = Backwards(self.program)
@@ -228,7 +232,8 @@ class Machine:
                 f"tasks {event.first} to {event.first + event.count - 1} were reported",
             )
         batch.finished |= told
-        dead = self.queues[batch.call].dead
+        queue = self.queues[batch.call]
+        dead = queue.dead
         failed: dict[Chunk, int] = {}
         for task, failure in event.failures:
             chunk, offset = batch.find(task)
@@ -264,6 +269,7 @@ class Machine:
                         key = (rule, chunk)
                         work[key] = work.get(key, 0) | open_bits
                 live += open_bits.bit_count()
+            queue.results(chunk)
             row += bits.bit_count()
             lost = 0 if chunk.lost is None else chunk.terminal(outputs[0])
             done += (
@@ -470,6 +476,7 @@ class Machine:
                 self.schedule(rule, chunk, failed | suppressed)
         call = self._call_of_slot.get((chunk.level, slot))
         if call is not None:
+            self.queues[call].results(chunk)
             counts = self.counts[call]
             counts.dropped += dropped.bit_count()
             counts.failed += failed.bit_count()

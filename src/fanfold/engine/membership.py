@@ -100,7 +100,7 @@ class Membership:
             chunk = children.last(offset)
             if chunk.parents >> offset == 1 and chunk.size < self._span:
                 size = chunk.size
-                chunk.size = min(size + count, self._span)
+                chunk.grow(min(count, self._span - size))
                 self._arrived(chunk, (1 << chunk.size) - (1 << size), row)
                 row += chunk.size - size
                 count -= chunk.size - size

@@ -33,6 +33,7 @@ class Program:
     Hidden slots besides the ports' own:
 
     * ``queued[call]``: the items that ever entered the call's ready queue;
+    * ``taken[call]``: the items that were taken from it;
     * ``expansion[level]`` (at the parent's level): the state of the expansion that makes ``level``:
       done = sealed, dropped and failed as MODEL.md's table for expand says;
     * ``row[gather]`` (at the child level): the outcome of a member row of an aligned gather;
@@ -46,6 +47,7 @@ class Program:
     port: list[int] = field(default_factory=list)
     """By port: its slot at the port's level."""
     queued: dict[int, int] = field(default_factory=dict)
+    taken: dict[int, int] = field(default_factory=dict)
     expansion: dict[int, int] = field(default_factory=dict)
     row: dict[int, int] = field(default_factory=dict)
     settled: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
@@ -76,6 +78,7 @@ def lower(plan: Plan) -> Program:
         match node:
             case CallNode():
                 program.queued[node.index] = program.new_slot(node.level)
+                program.taken[node.index] = program.new_slot(node.level)
                 program.call_outputs[node.index] = tuple(program.port[p] for p in node.outputs)
             case ExpandNode():
                 parent = plan.levels[node.level].parent

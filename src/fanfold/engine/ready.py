@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from fanfold.engine.bits import lowest
 from fanfold.engine.chunks import Chunk
+from fanfold.engine.probe import Probe
 
 Entry = tuple[Chunk, int]
 """Items of one chunk."""
@@ -33,14 +34,18 @@ class ReadyQueue:
     Args:
         sequence: Numbers that grow with time, shared by all queues of a run, so that heads compare.
         output: The slot of the call's output: items that have ended there need not run any more.
+        probe: Which items wait for a sibling's first result.
     """
 
-    __slots__ = ("_output", "_runs", "_sequence", "alone", "count", "total")
+    __slots__ = ("_held", "_output", "_probe", "_runs", "_sequence", "alone", "count", "total")
 
-    def __init__(self, sequence: Iterator[int], output: int) -> None:
+    def __init__(self, sequence: Iterator[int], output: int, probe: Probe) -> None:
         self._sequence = sequence
         self._output = output
+        self._probe = probe
         self._runs: deque[tuple[int, Chunk, int]] = deque()
+        self._held: dict[Chunk, tuple[int, int]] = {}
+        """Items that the probe holds back, by chunk: the run's sequence, and which."""
         self.alone: deque[Retry] = deque()
         """Items to run one by one, each with a worker to itself."""
         self.count = 0
@@ -62,39 +67,73 @@ class ReadyQueue:
 
     def push_back(self, entries: list[Entry]) -> None:
         """Items that were taken but not run go to the head again, in their order."""
-        head = self._runs[0][0] if self._runs else 0
+        head = self.head() or 0
         for chunk, bits in reversed(entries):
             self._runs.appendleft((head, chunk, bits))
             self.count += bits.bit_count()
+            chunk.done[self._probe.taken] &= ~bits
 
     def dead(self, chunk: Chunk) -> int:
         """Items that need not run any more: their root has ended, or they have, without being run."""
         return chunk.ended if chunk.lost is None else chunk.ended | chunk.terminal(self._output)
 
     def runs(self) -> Iterator[tuple[int, Chunk, int]]:
-        """Triples (sequence, chunk, items), oldest first."""
-        return iter(self._runs)
+        """Triples (sequence, chunk, items): what may be taken, oldest first, then what is held back."""
+        yield from self._runs
+        for chunk, (sequence, bits) in self._held.items():
+            yield sequence, chunk, bits
 
     def head(self) -> int | None:
         """The sequence of the oldest run, or None."""
-        return self._runs[0][0] if self._runs else None
+        if self._runs:
+            return self._runs[0][0]
+        return next(iter(self._held.values()))[0] if self._held else None
+
+    def results(self, chunk: Chunk) -> None:
+        """Some items of a chunk have results: what waited for them need not wait any more."""
+        if not self._held:
+            return
+        elsewhere = chunk.shared()
+        for held in list(self._held) if elsewhere else (chunk,):
+            if held is chunk or (held in self._held and held.parent is chunk.parent):
+                sequence, bits = self._held.pop(held, (0, 0))
+                if bits:
+                    self._runs.appendleft((sequence, held, bits))
 
     def take(self, limit: int) -> tuple[list[Entry], int]:
-        """Remove up to ``limit`` items from the head; dead ones vanish on the way."""
-        runs, taken, room = self._runs, [], limit
-        while runs and room:
-            sequence, chunk, bits = runs[0]
+        """Remove up to ``limit`` items from the head; dead ones vanish on the way.
+
+        What the probe holds back is taken only if there is nothing else.
+        """
+        taken: list[Entry] = []
+        room = limit
+        while self._runs and room:
+            sequence, chunk, bits = self._runs.popleft()
             live = bits & ~self.dead(chunk)
-            size = live.bit_count()
-            if size <= room:
-                runs.popleft()
-                self.count -= bits.bit_count()
-            else:
-                live = lowest(live, room)
-                size = room
-                runs[0] = (sequence, chunk, bits & ~live)
-                self.count -= size
-            if live:
-                taken.append((chunk, live))
-                room -= size
+            self.count -= (bits ^ live).bit_count()
+            held = self._probe.held_back(chunk, live)
+            if held:
+                first, before = self._held.get(chunk, (sequence, 0))
+                self._held[chunk] = first, before | held
+            room = self._take(chunk, live & ~held, room, taken, sequence)
+        while self._held and room:
+            chunk, (sequence, bits) = next(iter(self._held.items()))
+            del self._held[chunk]
+            live = bits & ~self.dead(chunk)
+            self.count -= (bits ^ live).bit_count()
+            room = self._take(chunk, live, room, taken, sequence)
         return taken, limit - room
+
+    def _take(self, chunk: Chunk, live: int, room: int, taken: list[Entry], sequence: int) -> int:
+        """Take what fits; the rest is the head again. Returns the room that is left."""
+        size = live.bit_count()
+        if size > room:
+            rest = live
+            live = lowest(live, room)
+            self._runs.appendleft((sequence, chunk, rest ^ live))
+            size = room
+        if live:
+            taken.append((chunk, live))
+            chunk.done[self._probe.taken] |= live
+            self.count -= size
+        return room - size
