@@ -439,3 +439,9 @@ class Plan:
     def calls(self) -> tuple[CallNode, ...]:
         """The calls, in topological order."""
         return tuple(node for node in self.nodes if isinstance(node, CallNode))
+
+    def call(self, index: int) -> CallNode:
+        """The call that is the node of this index."""
+        node = self.nodes[index]
+        assert isinstance(node, CallNode), f"node {index} is no call"
+        return node

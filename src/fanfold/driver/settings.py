@@ -58,7 +58,7 @@ def refuse_what_is_to_come(plan: Plan) -> None:
         UsageError: The plan needs such a thing.
     """
     lacking = [
-        (f"call {plan.nodes[index].name!r} is an effect", plan.nodes[index].where)  # type: ignore[union-attr]
+        (f"call {plan.call(index).name!r} is an effect", plan.call(index).where)
         for index in plan.effects
     ]
     for node in plan.nodes:
