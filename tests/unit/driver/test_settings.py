@@ -4,6 +4,7 @@ import datetime
 
 import pytest
 
+import fanfold as ff
 from fanfold.backends.inline import InlineBackend
 from fanfold.data.jsonl_sink import write_jsonl
 from fanfold.data.sinks import SinkWriter
@@ -13,6 +14,7 @@ from fanfold.driver.settings import (
     make_backend,
     make_run_dir,
     new_run_name,
+    refuse_what_is_to_come,
     worker_specs,
 )
 from fanfold.errors import UsageError
@@ -26,6 +28,40 @@ def test_workers_are_named_after_their_stage():
         (1, 1, "read[0]"),
         (2, 2, "join[0]"),
     ]
+
+
+def test_what_the_engine_has_not_yet_is_refused_by_name_and_line():
+    @ff.stage
+    def pages(document):
+        return document
+
+    @ff.pipeline
+    def pipeline(document):
+        page = ff.expand(pages(document), "page")
+        pages(page)
+        return ff.gather(page, failed="drop", at_least=2, members=page)
+
+    with pytest.raises(UsageError, match="FF431") as caught:
+        refuse_what_is_to_come(pipeline.plan())
+    for part in ("call 'pages#2' is an effect", "at_least=2", "members=", "test_settings.py:"):
+        assert part in str(caught.value)
+    refuse_what_is_to_come(fan_out_plan())
+
+
+def test_a_parent_failure_in_a_run_is_refused_and_never_taken_for_an_item_failure():
+    @ff.stage
+    def fails(item):
+        raise ff.ParentFailure("no")
+
+    pipeline = ff.pipeline(lambda item: fails(item))
+    for run in (
+        lambda: list(pipeline.stream([1], backend="inline")),
+        lambda: pipeline.run([1], backend="inline", progress=False),
+    ):
+        with pytest.raises(UsageError, match="FF431 a stage gave a ParentFailure"):
+            run()
+    with pytest.raises(ff.ParentFailure):
+        pipeline(1)
 
 
 def test_backends_have_names_or_are_objects():
