@@ -34,6 +34,7 @@ from fanfold.driver.settings import (
     make_backend,
     make_run_dir,
     new_run_name,
+    refuse_impossible,
     refuse_what_is_to_come,
     worker_specs,
 )
@@ -101,7 +102,9 @@ def run(
         )
     writer = bind_sinks(plan, sink)
     in_order(order)
-    make_backend(backend)  # a wrong name is told before anything is made on disk
+    _, name = make_backend(backend)  # a wrong name is told before anything is made on disk
+    refuse_what_is_to_come(plan)
+    refuse_impossible(plan, name)
     taken = opened(items if limit is None else items.take(limit))
     if writer is not None:
         for one in writer.sinks:
@@ -226,6 +229,7 @@ class _Job:
         run_dir: Path | None = None,
     ) -> None:
         refuse_what_is_to_come(plan)
+        refuse_impossible(plan, backend_name)
         self._plan = plan
         self._source = source
         self._backend = backend
