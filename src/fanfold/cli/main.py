@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Final
 
+from fanfold.backends.standard_streams import occupy
 from fanfold.errors import FanfoldError
 
 INTERNAL: Final = 70
@@ -33,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: Without the program's name; by default those of this process.
     """
+    _complete_streams()
     options = _parser().parse_args(arguments)
     try:
         return _COMMANDS[options.command](options)
@@ -52,6 +54,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         print("fanfold: this is an error of Fanfold itself; please report it.", file=sys.stderr)
         return INTERNAL
+
+
+def _complete_streams() -> None:
+    """Give whoever prints, a user's module too, something to print to where the program has no such stream."""
+    occupy()
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  open to the end
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -166,17 +166,17 @@ def call_cells(call: CallCounts) -> tuple[str, ...]:
 
 
 def choose_progress(
-    wanted: bool | None, stream: IO[str], root_level: str, start_s: float
+    wanted: bool | None, stream: IO[str] | None, root_level: str, start_s: float
 ) -> Progress:
     """The display that fits where the run's messages go.
 
     Args:
         wanted: False for none; True or None for what fits: a live one on a terminal, lines elsewhere.
-        stream: Where it goes, usually standard error.
+        stream: Where it goes, usually standard error; None or closed where a program has none.
         root_level: What roots are called.
         start_s: The time at which the run starts.
     """
-    if wanted is False:
+    if wanted is False or stream is None or stream.closed:
         return NoProgress()
     if stream.isatty() and os.environ.get("TERM") != "dumb":
         return LiveProgress(stream, root_level, start_s)

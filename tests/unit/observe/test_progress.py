@@ -69,6 +69,13 @@ def test_nothing_is_shown_when_nothing_is_wanted():
     assert progress.due_s == math.inf
 
 
+def test_nothing_is_shown_where_there_is_no_such_stream():
+    closed = io.StringIO()
+    closed.close()
+    for stream in (None, closed):
+        assert isinstance(choose_progress(True, stream, "document", 0.0), NoProgress)
+
+
 def test_the_display_fits_where_it_goes(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     assert isinstance(choose_progress(None, Terminal(), "document", 0.0), LiveProgress)
