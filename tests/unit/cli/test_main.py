@@ -1,6 +1,7 @@
 """The command: exit codes, one block per error, and what goes where."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -121,6 +122,18 @@ def test_an_error_of_our_own_is_70(monkeypatch, capsys):
     shown = capsys.readouterr().err
     assert "FF910" in shown
     assert "please report it" in shown
+
+
+@pytest.mark.parametrize(("factor", "code"), [("2", 0), ("-1", 1)])
+def test_nobody_who_reads_the_summary_changes_nothing_about_the_exit_code(
+    monkeypatch, place, factor, code
+):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w", encoding="utf-8") as deserted:
+        monkeypatch.setattr(sys, "stdout", deserted)
+        assert run("--set", f"factor={factor}") == code
+        print("more", flush=True)  # as Python flushes when it exits
 
 
 def test_an_interrupt_is_130(monkeypatch, capsys):
