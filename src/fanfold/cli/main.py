@@ -34,16 +34,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: Without the program's name; by default those of this process.
     """
-    _complete_streams()
-    options = _parser().parse_args(arguments)
     try:
-        return _COMMANDS[options.command](options)
-    except FanfoldError as error:
-        _print_error(error, debug=options.debug)
-        return error.exit_code
+        _complete_streams()
+        options = _parser().parse_args(arguments)
+        try:
+            return _COMMANDS[options.command](options)
+        except FanfoldError as error:
+            _print_error(error, debug=options.debug)
+            return error.exit_code
     except KeyboardInterrupt as error:
         report = getattr(error, "report", None)
-        text = f"fanfold: {str(error) or 'interrupted before anything ran'}"
+        text = f"fanfold: {str(error) or 'interrupted (no run was going on)'}"
         _say(text if report is None else f"{text}\n{report.summary()}", sys.stderr)
         return INTERRUPTED
     except Exception:

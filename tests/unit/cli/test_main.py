@@ -145,13 +145,28 @@ def test_an_interrupt_is_130(monkeypatch, capsys):
     assert capsys.readouterr().err == "fanfold: the run was interrupted by Ctrl-C\n"
 
 
-def test_an_interrupt_before_the_run_is_told_in_words(monkeypatch, capsys):
-    def interrupted(options):
+@pytest.mark.parametrize("where", ["_parser", "load", "_say"])
+def test_an_interrupt_before_or_after_the_run_is_told_in_words(monkeypatch, capsys, where):
+    """Python's own exception has no words: while modules are imported, or the summary is printed."""
+    say = cli._say
+
+    def interrupted(*_):
+        monkeypatch.setattr(cli, "_say", say)
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(cli._COMMANDS, "run", interrupted)
+    if where == "load":
+        monkeypatch.setattr("fanfold.cli.target.load", interrupted)
+    else:
+        monkeypatch.setattr(cli, where, interrupted)
     assert run() == 130
-    assert capsys.readouterr().err == "fanfold: interrupted before anything ran\n"
+    assert capsys.readouterr().err == "fanfold: interrupted (no run was going on)\n"
+
+
+def test_ctrl_c_while_a_users_module_is_imported_is_130_and_no_traceback(place):
+    (place / "slow.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    words = [sys.executable, "-m", "fanfold", "explain", "slow.py:rows"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "fanfold: interrupted (no run was going on)\n")
 
 
 def test_the_version_is_shown(capsys):
