@@ -198,10 +198,10 @@ def _print_error(error: FanfoldError, *, debug: bool) -> None:
 
 def _say(text: str, stream: TextIO | None = None) -> None:
     """Print, even if whoever read it has gone (``fanfold explain … | head``): the exit code says the rest."""
-    stream = stream or sys.stdout
+    out: TextIO = stream or sys.stdout
     try:
-        print(text, file=stream, flush=True)
+        print(text, file=out, flush=True)
     except BrokenPipeError:  # Python would complain of the rest when it exits
         null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, stream.fileno())
+        os.dup2(null, out.fileno())
         os.close(null)
