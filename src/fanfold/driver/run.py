@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from fanfold.backends.base import Backend, output_values
 from fanfold.backends.inline import InlineBackend
+from fanfold.backends.standard_streams import occupy
 from fanfold.data.sinks import SinkWriter, bind_sinks
 from fanfold.data.sources import from_items
 from fanfold.dispatch.core import Core
@@ -230,6 +231,7 @@ class _Job:
     ) -> None:
         refuse_what_is_to_come(plan)
         refuse_impossible(plan, backend_name)
+        occupy()  # before logs and sinks are opened: nobody may print into them
         self._plan = plan
         self._source = source
         self._backend = backend
