@@ -18,30 +18,18 @@ Structure of a plan
 from __future__ import annotations
 
 import importlib
-import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from fractions import Fraction
 from typing import Any, Literal, TypeAlias
+
+from fanfold.parts import AtLeast as AtLeast  # so spelt, they are the plan's own names as well
+from fanfold.parts import Constant as Constant
+from fanfold.parts import Input as Input
+from fanfold.parts import Where as Where
 
 Path: TypeAlias = tuple[str, ...]
 """Field names to follow from a value, outermost first; ``()`` is the value itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """The user's source line that made something, for messages."""
-
-    file: str = "<unknown>"
-    line: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
-
-    def short(self) -> str:
-        """The line without the file's folder: ``flow.py:41``."""
-        return f"{self.file.replace(chr(92), '/').rpartition('/')[2]}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +113,6 @@ def _found(module: Any, name: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
-    """An input of a call: a port at the call's own level, by position or by keyword."""
-
-    port: int
-    keyword: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class CallNode:
     """One use of a stage. The only kind of node that occupies a worker."""
 
@@ -162,25 +142,6 @@ class ExpandNode:
     outputs: tuple[int, ...]
     """Ports at the child level, one per input."""
     where: Where = Where()
-
-
-@dataclass(frozen=True, slots=True)
-class AtLeast:
-    """How many members of a gathered list must be done: a number of them, or a share of all members.
-
-    Exactly one of the two is given. A share is exact, so that 0.9 of 10 is 9.
-    """
-
-    count: int | None = None
-    share: Fraction | None = None
-
-    def needed(self, members: int) -> int:
-        """How many have to be done of so many members (those that are not dropped)."""
-        return self.count if self.count is not None else math.ceil((self.share or 0) * members)
-
-    def __str__(self) -> str:
-        """As it is written: ``3``, or ``0.9``."""
-        return str(self.count) if self.count is not None else str(float(self.share or 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,13 +192,6 @@ class SplitNode:
     rest: bool
     outputs: tuple[int, ...]
     where: Where = Where()
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A value written in the pipeline itself."""
-
-    value: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,3 +393,9 @@ class Plan:
     def calls(self) -> tuple[CallNode, ...]:
         """The calls, in topological order."""
         return tuple(node for node in self.nodes if isinstance(node, CallNode))
+
+    def call(self, index: int) -> CallNode:
+        """The call that is the node of this index."""
+        node = self.nodes[index]
+        assert isinstance(node, CallNode), f"node {index} is no call"
+        return node

@@ -8,8 +8,8 @@ import fanfold
 
 PUBLIC_NAMES = set(
     """
-    Children DefinitionError Failure FanfoldError File InternalError ItemFailure Outcome Pipeline PipelineError
-    Port Problem Report Result RunStopped SetupError SinkError SourceError Stage Status UsageError
+    Children DefinitionError Failure FanfoldError File InternalError ItemFailure Outcome ParentFailure Pipeline
+    PipelineError Port Problem Report Result RunStopped SetupError SinkError SourceError Stage Status UsageError
     broadcast expand field filter from_items gather merge pipeline read_files read_jsonl record split stage
     write_files write_jsonl
     """.split()

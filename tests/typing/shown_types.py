@@ -104,6 +104,26 @@ def some_fail(texts: list[str]) -> list[int | ff.ItemFailure]:
     return [len(text) or ff.ItemFailure("empty") for text in texts]
 
 
+@ff.stage(batch_size=4)
+def some_ruin(texts: list[str]) -> list[int | ff.ParentFailure]:
+    return [len(text) or ff.ParentFailure("empty") for text in texts]
+
+
+@ff.stage(batch_size=4)
+def some_do_either(texts: list[str]) -> list[int | ff.ItemFailure | ff.ParentFailure]:
+    return [len(text) or ff.ItemFailure("empty") for text in texts]
+
+
+@ff.stage
+def assemble(title: str, texts: list[str]) -> str:
+    return title + "".join(texts)
+
+
+@ff.stage
+def assemble_marked(texts: list[str | ff.Failure]) -> str:
+    return "".join(text for text in texts if isinstance(text, str))
+
+
 ocr = ff.stage(Ocr, batch_size=32)
 score = ff.stage(Score)
 words = ff.stage(Words)
@@ -132,6 +152,8 @@ def to_text(file: ff.Port[str], n: ff.Port[int], *, weights: str = "w") -> ff.Po
     assert_type(either(text, n), ff.Port[int])
     assert_type(lengths(text), ff.Port[int])
     assert_type(some_fail(text), ff.Port[int])
+    assert_type(some_ruin(text), ff.Port[int])
+    assert_type(some_do_either(text), ff.Port[int])
     assert_type(builtin(text), ff.Port[int])
 
     gathered = ff.gather(text)
@@ -139,6 +161,22 @@ def to_text(file: ff.Port[str], n: ff.Port[int], *, weights: str = "w") -> ff.Po
     assert_type(ff.gather(text, failed="drop"), ff.Port[list[str]])
     assert_type(ff.gather(text, failed="mark"), ff.Port[list[str | ff.Failure]])
     assert_type(ff.gather(text, image), tuple[ff.Port[list[str]], ff.Port[list[bytes]]])
+    assert_type(ff.gather(text, at_least=3), ff.Port[list[str]])
+    assert_type(ff.gather(text, failed="drop", at_least=0.9, members=page), ff.Port[list[str]])
+    assert_type(
+        ff.gather(text, failed="mark", at_least=0.9, members=page),
+        ff.Port[list[str | ff.Failure]],
+    )
+    assert_type(
+        ff.gather(text, image, members=page),
+        tuple[ff.Port[list[str]], ff.Port[list[bytes]]],
+    )
+    assert_type(
+        ff.gather(text, image, failed="mark"),
+        tuple[ff.Port[list[str | ff.Failure]], ff.Port[list[bytes | ff.Failure]]],
+    )
+    assert_type(assemble(ff.field(text, "title", str), gathered), ff.Port[str])
+    assert_type(assemble_marked(ff.gather(text, failed="mark")), ff.Port[str])
     a, b = ff.split(text, text["kind"], into=("a", "b"))
     assert_type(a, ff.Port[str])
     assert_type(
@@ -178,6 +216,14 @@ def wrong_code(n: ff.Port[int], text: ff.Port[str]) -> None:
     scale(text, by=3)  # type: ignore[arg-type]
     ff.gather("text")  # type: ignore[call-overload]
     ff.gather(text, failed="skip")  # type: ignore[call-overload]
+    ff.gather(text, at_least="3")  # type: ignore[call-overload]
+    ff.gather(text, members=["a"])  # type: ignore[call-overload]
+    ff.gather(text, atleast=3)  # type: ignore[call-overload]
+    assemble(text, text)  # type: ignore[arg-type]
+    assemble(ff.gather(text), text)  # type: ignore[arg-type]
+    assemble_marked(text)  # type: ignore[arg-type]
+    assemble(text, ff.gather(text, failed="mark"))  # type: ignore[arg-type]
+    ff.gather(assemble(text, ff.gather(n)))  # type: ignore[arg-type]
     ff.expand(n, "page")  # type: ignore[arg-type]
     ff.split(text, text["kind"], into=3)  # type: ignore[call-overload]
     ff.filter(text, mask=True)  # type: ignore[arg-type]

@@ -6,7 +6,14 @@ import enum
 import pickle
 from typing import Any
 
-from fanfold.failures import MESSAGE_LIMIT_CHARS, TRACEBACK_LIMIT_CHARS, Failure, ItemFailure
+from fanfold.failures import (
+    MESSAGE_LIMIT_CHARS,
+    TRACEBACK_LIMIT_CHARS,
+    Failure,
+    ItemFailure,
+    ParentFailure,
+    declared,
+)
 
 
 class Code(enum.StrEnum):
@@ -47,6 +54,26 @@ def test_an_item_failure_is_declared_with_its_code():
     assert raised(ItemFailure(ValueError())).message == "ValueError"
 
 
+def test_a_parent_failure_is_declared_and_its_scope_is_the_parent():
+    failure = raised(ParentFailure("is a blank form", code=Code.ENCRYPTED))
+    assert (failure.kind, failure.message, failure.code, failure.scope) == (
+        "declared",
+        "is a blank form",
+        "pdf.encrypted",
+        "parent",
+    )
+    assert failure.exception == "fanfold.failures.ParentFailure"
+    assert raised(ItemFailure("x")).scope == raised(ValueError("x")).scope == "item"
+    assert raised(ParentFailure(ValueError("inner"))).message == "inner"
+
+
+def test_of_several_exceptions_a_parent_failure_decides_and_else_the_first():
+    item, parent, other = ItemFailure("i"), ParentFailure("p"), ValueError("v")
+    assert declared([1, item, other, parent]) is parent
+    assert declared([1, other, item]) is other
+    assert declared([1, "a", None, ValueError]) is None, "a class is a value"
+
+
 def test_a_record_is_made_of_plain_text_only():
     values: list[Any] = list(raised(ItemFailure("x", code=Code.ENCRYPTED)).as_dict().values())
     assert {type(value) for value in values} == {str, tuple, int}
@@ -67,7 +94,9 @@ def test_records_and_item_failures_pickle():
     for thing in (raised(ValueError("bad")), ItemFailure("why", code="c")):
         again = pickle.loads(pickle.dumps(thing))
         assert str(again) == str(thing)
-    assert pickle.loads(pickle.dumps(ItemFailure("why", code="c"))).code == "c"
+    for error in (ItemFailure("why", code="c"), ParentFailure("why", code="c")):
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), again.code) == (type(error), "c")
 
 
 def test_where_says_key_and_ordinals():

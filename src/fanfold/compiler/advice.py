@@ -74,11 +74,18 @@ def idle_shares(plan: Plan) -> list[str]:
 def twin_stages(plan: Plan) -> list[str]:
     """Pairs of stages that hold the same class constructed with equal arguments."""
     return [
-        f"FF108 stages {a.name!r} and {b.name!r} are two pools of {a.target.__qualname__} with equal "
-        "constructor arguments; one stage object used twice would share its workers"
+        f"FF108 stages {_called(plan, a)} and {_called(plan, b)} are two pools of "
+        f"{a.target.__qualname__} with equal constructor arguments; one stage object used twice would "
+        "share its workers"
         for a, b in combinations(plan.stages, 2)
         if _are_twins(a, b)
     ]
+
+
+def _called(plan: Plan, stage: StageSpec) -> str:
+    """A stage's name with the place of its first call, since two stages may have one name."""
+    first = next(call for call in plan.calls() if call.stage == stage.index)
+    return f"{stage.name!r} ({first.where.short()})"
 
 
 def _are_twins(a: StageSpec, b: StageSpec) -> bool:

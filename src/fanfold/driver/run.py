@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from fanfold.backends.base import Backend, output_values
 from fanfold.backends.inline import InlineBackend
+from fanfold.backends.standard_streams import occupy
 from fanfold.data.sinks import SinkWriter, bind_sinks
 from fanfold.data.sources import from_items
 from fanfold.dispatch.core import Core
@@ -34,6 +35,7 @@ from fanfold.driver.settings import (
     make_backend,
     make_run_dir,
     new_run_name,
+    refuse_impossible,
     worker_specs,
 )
 from fanfold.errors import FanfoldError, UsageError
@@ -100,7 +102,9 @@ def run(
         )
     writer = bind_sinks(plan, sink)
     in_order(order)
-    make_backend(backend)  # a wrong name is told before anything is made on disk
+    _, name = make_backend(backend)  # a wrong name is told before anything is made on disk
+    refuse_what_is_to_come(plan)
+    refuse_impossible(plan, name)
     taken = opened(items if limit is None else items.take(limit))
     if writer is not None:
         for one in writer.sinks:
@@ -224,6 +228,8 @@ class _Job:
         name: str | None = None,
         run_dir: Path | None = None,
     ) -> None:
+        refuse_impossible(plan, backend_name)
+        occupy()  # before logs and sinks are opened: nobody may print into them
         self._plan = plan
         self._source = source
         self._backend = backend

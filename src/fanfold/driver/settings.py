@@ -15,7 +15,7 @@ from typing import Any
 from fanfold.backends.base import Backend, WorkerSpec
 from fanfold.data.sinks import SinkWriter, local_folder, make_folder, output_folder
 from fanfold.data.sources import Source, from_items
-from fanfold.errors import UsageError
+from fanfold.errors import SetupError, UsageError
 from fanfold.plan import Plan
 
 BACKENDS = ("local", "inline")
@@ -48,6 +48,41 @@ def make_backend(backend: str | Backend, log_dir: Path | None = None) -> tuple[B
             "FF424", f"{backend!r} is no backend.", 'Give "local", "inline" or a Backend object.'
         )
     return backend, type(backend).__name__
+
+
+def refuse_impossible(plan: Plan, backend: str, cores: int | None = None) -> None:
+    """Refuse stages of which this machine cannot hold a single replica, all at once.
+
+    Args:
+        plan: The compiled pipeline.
+        backend: The backend's name; only worker processes of this machine need its cores.
+        cores: How many there are; by default those that this process may use.
+
+    Raises:
+        SetupError: There is such a stage.
+    """
+    if backend != "local":
+        return
+    available = usable_cores() if cores is None else cores
+    greedy = [
+        f"stage {stage.name!r} has cpus={stage.cpus}"
+        for stage in plan.stages
+        if stage.cpus > available
+    ]
+    if greedy:
+        raise SetupError(
+            "FF432",
+            f"pipeline {plan.name!r} cannot run here: {', '.join(greedy)} for each replica, and this machine "
+            f"lets the run use {available} {'core' if available == 1 else 'cores'}.",
+            'Give less, as with pipeline.using({"Ocr.cpus": 1}), or run it on a larger machine.',
+        )
+
+
+def usable_cores() -> int:
+    """Cores that this process may use: fewer than the machine has, if it is confined to some."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def worker_specs(plan: Plan) -> tuple[WorkerSpec, ...]:

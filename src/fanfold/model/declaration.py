@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from fanfold.errors import DefinitionError, PipelineError, Problem
+from fanfold.model.definition import a_kind
 from fanfold.model.graph import Graph
 from fanfold.model.overrides import Overrides
 from fanfold.model.port import Port
 from fanfold.model.settings import Setting
 from fanfold.model.trace import Trace
-from fanfold.plan import Where
+from fanfold.parts import Where
 
 Structure = Literal["single", "tuple", "dict"]
 
@@ -221,7 +222,7 @@ def _outputs(
                 )
             )
         else:
-            _bad_output(tracing, declaration, f"{what} is a {type(part).__name__}, not a port.")
+            _bad_output(tracing, declaration, f"{what} is {a_kind(part)}, not a port.")
     return structure, outputs
 
 

@@ -7,9 +7,9 @@ pool of workers for each :class:`StageDefinition` object that a pipeline uses.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
+import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
@@ -69,6 +69,9 @@ class StageOptions:
     method: str | None = None
 
 
+_SHOWN: Final = reprlib.Repr()
+"""Shows anything in a few words, also what has a repr that raises."""
+
 TUNABLE: Final = ("batch_size", "replicas", "cpus")
 """Options that ``pipeline.using`` may change: they leave the pipeline's structure as it is."""
 
@@ -109,7 +112,7 @@ def define(target: Any, *, name: str | None, options: Mapping[str, Any]) -> Stag
     if not callable(target) and options.get("method") is None:
         raise DefinitionError(
             "FF101",
-            f"stage({target!r}): a {type(target).__name__} cannot be called.",
+            f"stage({_SHOWN.repr(target)}): {a_kind(target)} cannot be called.",
             "Give a function, a class or another callable.",
         )
     if name is not None and (not isinstance(name, str) or not name or set(name) & set(".#")):
@@ -173,10 +176,25 @@ def check_options(stage: str, options: Mapping[str, Any]) -> StageOptions:
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """A sentence that offers the nearest known name, or else lists all of them."""
+    import difflib  # nobody who makes no mistake needs it
+
     names = sorted(known)
     if close := difflib.get_close_matches(given, names, n=1):
         return f"Did you mean {close[0]!r}? Known: {', '.join(names)}."
     return f"Known: {', '.join(names)}." if names else "There are none."
+
+
+def a_kind(value: object) -> str:
+    """A value's type in words: ``an int``."""
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def plain(signature: inspect.Signature) -> str:
+    """A signature for people: names and defaults, without annotations."""
+    empty = inspect.Signature.empty
+    parameters = [one.replace(annotation=empty) for one in signature.parameters.values()]
+    return str(signature.replace(parameters=parameters, return_annotation=empty))
 
 
 def _check_count(stage: str, option: str, value: Any) -> None:
@@ -218,7 +236,10 @@ def _output_names(stage: str, outputs: Any) -> tuple[str, ...]:
 def _name_of(target: Any) -> str:
     if isinstance(target, functools.partial):
         return _name_of(target.func)
-    return str(getattr(target, "__name__", type(target).__name__))
+    try:
+        return str(target.__name__)
+    except Exception:  # none, or an object of anyone's that answers with something else
+        return type(target).__name__
 
 
 def _entry_point(stage: str, target: Any, is_class: bool, method: str | None) -> Any:
@@ -230,6 +251,7 @@ def _entry_point(stage: str, target: Any, is_class: bool, method: str | None) ->
                 f"stage {stage!r}: method={method!r} was given for a function.",
                 "Leave it out, or give a class that has this method.",
             )
+        _refuse_bound_class(stage, target)
         return target
     name = method or "__call__"
     owner = target if is_class else type(target)
@@ -239,9 +261,27 @@ def _entry_point(stage: str, target: Any, is_class: bool, method: str | None) ->
         raise DefinitionError(
             "FF107",
             f"stage {stage!r}: {owner.__name__} has no method {name!r}.",
-            "Name the entry point with method=." if method is None else "",
+            f"A class is constructed once per worker, and then its object is called for each item: name "
+            f"the entry point with method=. To make a {owner.__name__} of each item, give a function that "
+            f"does: ff.stage(lambda item: {owner.__name__}(item))."
+            if method is None
+            else did_you_mean(name, [one for one in dir(owner) if not one.startswith("_")]),
         )
     return entry.__func__ if isinstance(entry, (staticmethod, classmethod)) else entry
+
+
+def _refuse_bound_class(stage: str, target: Any) -> None:
+    """A class with arguments bound: as a function it would be constructed anew for every item."""
+    inner = target.func if isinstance(target, functools.partial) else None
+    if inspect.isclass(inner) and "__call__" in {
+        name for base in inner.__mro__ for name in vars(base)
+    }:
+        raise DefinitionError(
+            "FF107",
+            f"stage {stage!r}: functools.partial of the class {inner.__name__} would construct an object "
+            "for each item and never call it.",
+            f"Give the class, and its arguments in a first call: ff.stage({inner.__name__})(…)(port).",
+        )
 
 
 def _refuse_async(stage: str, entry: Any) -> None:
@@ -269,10 +309,12 @@ def _signature(
         if not is_class:
             return inspect.signature(getattr(target, method) if method else target)
         signature = inspect.signature(entry)
-    except (TypeError, ValueError):  # built-in and extension callables need not tell theirs
+    except Exception:  # built-in callables need not tell theirs, and anyone's object may raise
         return None
     if isinstance(inspect.getattr_static(target, method or "__call__"), staticmethod):
         return signature
+    if not hasattr(type(entry), "__get__"):
+        return signature  # an object that is called in a method's place gets no self
     parameters = list(signature.parameters.values())
     if parameters and parameters[0].kind is not inspect.Parameter.VAR_POSITIONAL:
         parameters = parameters[1:]

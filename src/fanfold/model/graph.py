@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from fanfold.errors import Problem
 from fanfold.model.definition import StageDefinition
-from fanfold.plan import AtLeast, Constant, Input, Where
+from fanfold.parts import AtLeast, Constant, Input, Where
 
 
 @dataclass(frozen=True, slots=True)

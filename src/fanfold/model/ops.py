@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Hashable, Sequence
-from fractions import Fraction
 from types import EllipsisType
 from typing import Any, Final, Literal, Protocol, TypeVar, overload
 
@@ -25,7 +24,7 @@ from fanfold.model.graph import (
 )
 from fanfold.model.port import Port
 from fanfold.model.trace import Trace, required
-from fanfold.plan import AtLeast, Constant
+from fanfold.parts import AtLeast, Constant
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -436,8 +435,10 @@ def _least(trace: Trace, at_least: object) -> AtLeast | None:
         return None
     why = "is neither a count nor a share"
     if isinstance(at_least, float):
-        # As a decimal, since nobody who writes 0.9 means the binary fraction next to it.
         if 0 <= at_least <= 1:
+            from fractions import Fraction  # few pipelines need it, and importing it takes a while
+
+            # As a decimal, since nobody who writes 0.9 means the binary fraction next to it.
             return AtLeast(share=Fraction(repr(float(at_least))))
         why = "is no share between 0.0 and 1.0"
     elif not isinstance(at_least, bool) and hasattr(type(at_least), "__index__"):

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from fanfold.errors import DefinitionError
-from fanfold.model.definition import StageDefinition, StageOptions, define
+from fanfold.model.definition import StageDefinition, StageOptions, define, plain
 from fanfold.model.port import Port
 from fanfold.model.trace import current, here
 
@@ -34,7 +34,7 @@ class Stage:
         self._definition = definition
         self._instance: Any = None
         """For direct calls of a class stage: the object, once constructed."""
-        functools.update_wrapper(self, definition.target, updated=())
+        _dress(self, definition.target)
 
     @property
     def definition(self) -> StageDefinition:
@@ -147,7 +147,7 @@ class ClassStage(Stage):
         except TypeError as error:
             raise DefinitionError(
                 "FF217",
-                f"stage {self.name!r}: the constructor {self.name}{signature} was given other "
+                f"stage {self.name!r}: the constructor {self.name}{plain(signature)} was given other "
                 f"arguments at {here().short()}: {error}.",
                 "The first call of a class stage takes the constructor's arguments.",
             ) from None
@@ -168,6 +168,16 @@ def make_stage(target: Any, *, name: str | None = None, **options: Any) -> Stage
         )
     definition = define(target, name=name, options=options)
     return ClassStage(definition) if definition.is_class else Stage(definition)
+
+
+def _dress(stage: Stage, target: Any) -> None:
+    """Name, module and docstring of the user's own; an object may answer with whatever it likes."""
+    for name in functools.WRAPPER_ASSIGNMENTS:
+        try:
+            setattr(stage, name, getattr(target, name))
+        except Exception:
+            continue  # the stage keeps its class's
+    stage.__wrapped__ = target  # type: ignore[attr-defined]  # as functools.update_wrapper does
 
 
 @functools.cache

@@ -14,11 +14,11 @@ from contextvars import ContextVar
 from typing import Any, Final
 
 from fanfold.errors import DefinitionError, Problem
-from fanfold.model.definition import StageDefinition
+from fanfold.model.definition import StageDefinition, a_kind, plain
 from fanfold.model.graph import BrokenOp, CallOp, FieldOp, GraphPort, Op
 from fanfold.model.overrides import Overrides
 from fanfold.model.port import Port
-from fanfold.plan import Input, Where
+from fanfold.parts import Input, Where
 
 _CURRENT: ContextVar[Trace | None] = ContextVar("fanfold_trace", default=None)
 _OWN_MODULES: Final = ("fanfold.model.", "fanfold.compiler.", "fanfold.pipeline.")
@@ -164,7 +164,7 @@ class Trace:
             return True
         self.problem(
             "FF206",
-            f"{operation}: {argument} is a {type(value).__name__} that holds port {found._name!r}.",
+            f"{operation}: {argument} is {a_kind(value)} that holds port {found._name!r}.",
             "Pass each port as an argument of its own, or make one port of several with ff.record.",
         )
         return False
@@ -265,7 +265,7 @@ class Trace:
         except TypeError as error:
             self.problem(
                 "FF217",
-                f"call {call!r} does not fit {stage.name}{stage.signature}: {error}.",
+                f"call {call!r} does not fit {stage.name}{plain(stage.signature)}: {error}.",
                 "Each port is one argument of the stage.",
             )
             return False
@@ -273,7 +273,11 @@ class Trace:
 
     def _is_own_port(self, what: str, value: object) -> bool:
         if not isinstance(value, Port):
-            self.problem("FF210", f"{what} is {_shown(value)}, not a port.")
+            self.problem(
+                "FF210",
+                f"{what} is {_shown(value)}, not a port.",
+                "Give what a source, a call or another operation of this pipeline gave.",
+            )
             return False
         if value._trace is not self:
             self.problem(
@@ -310,4 +314,4 @@ class Trace:
 
 def _shown(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= _NAME_LIMIT_CHARS else f"a {type(value).__name__}"
+    return text if len(text) <= _NAME_LIMIT_CHARS else a_kind(value)

@@ -162,8 +162,7 @@ class Cases:
 
     def _parent_failures(self, call: int, at: Ordinals, case: Case) -> Mapping[Ordinals, Causes]:
         """By child of an item: the parent failures with which the call can end there."""
-        node = self._plan.nodes[call]
-        assert isinstance(node, CallNode)
+        node = self._plan.call(call)
         if self._plan.levels[node.level].parent is None:
             return {}  # at the root level a parent failure is like an item failure
         port = node.outputs[0]

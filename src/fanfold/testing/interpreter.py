@@ -188,8 +188,7 @@ class _Meaning:
         node = expand_to(self._plan, level)
         case = self._cases.seen_by_children(level, at, case)
         if (level, at, case) not in self._expansions:
-            call = self._plan.nodes[node.call]
-            assert isinstance(call, CallNode)
+            call = self._plan.call(node.call)
             row = self._row(node.inputs, at, case)
             released = self._ran(call, at, case).released
             if released is not None:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from fanfold.errors import UsageError
-from fanfold.failures import ItemFailure
+from fanfold.failures import ItemFailure, ParentFailure
 from fanfold.plan import Control, FieldCheck
 from fanfold.protocol import BatchFinished, ChildrenReleased, TasksFinished
-from tests.backends import Rig, call_plan
+from tests.backends import Rig, Told, call_plan
 
 CHILDREN = [[(0, ())]]
 """The first output is expanded."""
@@ -168,6 +168,63 @@ def test_an_item_failure_in_an_items_place_of_a_batch_fails_that_task():
 def test_an_item_failure_inside_a_tuple_of_outputs_fails_the_task():
     told = Rig(call_plan(lambda x: (x, ItemFailure("no")), outputs=2)).run([1])
     assert told.failures == {0: ("declared", "no")}
+
+
+def scopes(told: Told) -> dict[int, tuple[str, str, str]]:
+    """By task that failed: scope, kind and message."""
+    return {
+        task: (failure.scope, failure.kind, failure.message)
+        for event in told.of(TasksFinished)
+        for task, failure in event.failures
+    }
+
+
+PARENT = ("parent", "declared", "no")
+ITEM = ("item", "declared", "bad")
+
+
+def test_a_parent_failure_raised_or_returned_says_its_scope():
+    def sometimes(x: int) -> Any:
+        if x == 1:
+            raise ParentFailure("no")
+        return ParentFailure("no") if x == 2 else ItemFailure("bad") if x == 3 else x
+
+    told = Rig(call_plan(sometimes)).run([0, 1, 2, 3])
+    assert scopes(told) == {1: PARENT, 2: PARENT, 3: ITEM} and told.values == {0: 0}
+    batched = Rig(call_plan(lambda xs: [ParentFailure("no"), 1], batch_size=2)).run([0, 1])
+    assert scopes(batched) == {0: PARENT} and batched.values == {1: 1}
+
+
+def test_a_parent_failure_outranks_an_item_failure_among_outputs_and_children():
+    def outputs(x: int) -> Any:
+        return ItemFailure("bad"), ValueError("q"), ParentFailure("no")
+
+    assert scopes(Rig(call_plan(outputs, outputs=3)).run([0])) == {0: PARENT}
+
+    def children(x: int) -> Any:
+        return [1, ItemFailure("bad"), ParentFailure("no")]
+
+    told = Rig(call_plan(children, expand=CHILDREN)).run([0])
+    assert scopes(told) == {0: PARENT} and told.children == {}
+
+    def aligned(x: int) -> Any:
+        return [ItemFailure("bad"), 1], [1, ParentFailure("no")]
+
+    told = Rig(call_plan(aligned, outputs=2, expand=[[(0, ()), (1, ())]])).run([0])
+    assert scopes(told) == {0: PARENT}
+
+
+@pytest.mark.parametrize("yielded", [True, False])
+def test_a_parent_failure_of_a_generator_comes_after_what_it_gave(yielded):
+    def halting(n: int) -> Iterator[Any]:
+        yield 1
+        if yielded:
+            yield ParentFailure("no")
+        raise ParentFailure("no")
+
+    told = Rig(call_plan(halting, expand=CHILDREN)).run([0])
+    assert told.children_of(0) == [1] and told.sealed == {}
+    assert scopes(told) == {0: PARENT}
 
 
 RETURNED = "a ValueError was returned as a value; raise it, or return ff.ItemFailure"

@@ -101,5 +101,50 @@ def test_a_generator_read_unexpanded_draws_a_warning():
     assert "generator" in warning
 
 
+def gathered(**options):
+    def pipeline(document):
+        page = ff.expand(pages(document), "page")
+        text = read(page)
+        if "members" in options:
+            options["members"] = page
+        return ff.gather(text, **options)
+
+    return pipeline
+
+
+def test_what_a_gather_asks_of_its_members_is_told():
+    text = compiled_explain(gathered(failed="drop", at_least=0.9, members=...))
+    assert 'gather read of each page, failed="drop", at_least=0.9, members=page  ' in text
+    assert "at_least=3  " in compiled_explain(gathered(at_least=3))
+    assert "at_least=1.0  " in compiled_explain(gathered(failed="mark", at_least=1.0))
+    picture = ff.pipeline(gathered(members=...)).explain("mermaid")
+    assert len(re.findall(r"-\.->", picture)) == 1, "members are looked at for their outcomes alone"
+
+
+def test_a_share_beside_which_the_first_failure_decides_draws_a_warning():
+    (warning,) = advice(compiled(gathered(at_least=0.9)))
+    assert re.match(r"gather of read \(test_explain\.py:\d+\) has at_least=0\.9 with", warning)
+    for options in ({"at_least": 3}, {"at_least": 0.9, "failed": "drop"}):
+        assert advice(compiled(gathered(**options))) == ()
+
+
+def audited(document):
+    page = ff.expand(pages(document), "page")
+    read(page)
+    return ff.gather(page)
+
+
+def test_effects_are_told_in_the_text_and_in_the_picture():
+    text = compiled_explain(audited)
+    assert re.search(
+        r"^effects, which no output depends on\n  read  once per page  test_explain\.py:\d+$",
+        text,
+        re.MULTILINE,
+    )
+    picture = ff.pipeline(audited).explain("mermaid")
+    assert picture.count("<br/>effect") == 1 and "1 × read<br/>effect" in picture
+    assert "effect" not in compiled_explain(lambda document: read(document))
+
+
 def test_an_ordinary_plan_draws_none():
     assert advice(compiled(lambda document: ff.gather(ff.expand(pages(document), "page")))) == ()

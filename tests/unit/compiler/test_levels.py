@@ -173,7 +173,7 @@ def test_what_a_broadcast_is_to_be_like_matters_for_its_level_alone():
         return ff.broadcast(document, like=read(page))
 
     plan = compiled(pipeline)
-    assert [plan.nodes[index].name for index in plan.effects] == ["read"]
+    assert [plan.call(index).name for index in plan.effects] == ["read"]
 
     def like_a_filtered_port(document):
         page = page_of(document)

@@ -161,7 +161,7 @@ def test_calls_from_which_no_output_can_be_reached_are_effects():
 
     plan = compiled(audited)
     well_formed(plan)
-    effects = [plan.nodes[index] for index in plan.effects]
+    effects = [plan.call(index) for index in plan.effects]
     assert [call.name for call in effects] == ["lines", "read", "join"]
     assert [plan.levels[call.level].name for call in effects] == ["page", "line", "line"]
     assert [check.name for check in plan.checks] == ["text"]

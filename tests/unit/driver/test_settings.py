@@ -1,9 +1,11 @@
 """What a run is made of, by name."""
 
 import datetime
+from dataclasses import replace
 
 import pytest
 
+import fanfold as ff
 from fanfold.backends.inline import InlineBackend
 from fanfold.data.jsonl_sink import write_jsonl
 from fanfold.data.sinks import SinkWriter
@@ -13,9 +15,12 @@ from fanfold.driver.settings import (
     make_backend,
     make_run_dir,
     new_run_name,
+    refuse_impossible,
+    refuse_what_is_to_come,
+    usable_cores,
     worker_specs,
 )
-from fanfold.errors import UsageError
+from fanfold.errors import SetupError, UsageError
 from tests.plans import fan_out_plan
 
 
@@ -26,6 +31,58 @@ def test_workers_are_named_after_their_stage():
         (1, 1, "read[0]"),
         (2, 2, "join[0]"),
     ]
+
+
+def test_what_the_engine_has_not_yet_is_refused_by_name_and_line():
+    @ff.stage
+    def pages(document):
+        return document
+
+    @ff.pipeline
+    def pipeline(document):
+        page = ff.expand(pages(document), "page")
+        pages(page)
+        return ff.gather(page, failed="drop", at_least=2, members=page)
+
+    with pytest.raises(UsageError, match="FF431") as caught:
+        refuse_what_is_to_come(pipeline.plan())
+    for part in ("call 'pages#2' is an effect", "at_least=2", "members=", "test_settings.py:"):
+        assert part in str(caught.value)
+    refuse_what_is_to_come(fan_out_plan())
+
+
+def test_a_stage_of_which_no_replica_fits_this_machine_is_refused_before_anything_starts():
+    plan = fan_out_plan()
+    pages, read, join = plan.stages
+    greedy = replace(plan, stages=(replace(pages, cpus=4), read, replace(join, cpus=3)))
+    with pytest.raises(SetupError, match="FF432") as caught:
+        refuse_impossible(greedy, "local", cores=2)
+    for part in ("stage 'pages' has cpus=4, stage 'join' has cpus=3", "use 2 cores"):
+        assert part in caught.value.message
+    refuse_impossible(greedy, "local", cores=4)
+    refuse_impossible(greedy, "inline", cores=1)
+    refuse_impossible(replace(plan, stages=(replace(pages, cpus=usable_cores()),)), "local")
+
+    huge = ff.stage(len, cpus=usable_cores() + 1)
+    with pytest.raises(SetupError, match="FF432"):
+        list(ff.pipeline(lambda item: huge(item)).stream(["abc"]))
+    assert list(ff.pipeline(lambda item: huge(item)).stream(["abc"], backend="inline"))
+
+
+def test_a_parent_failure_in_a_run_is_refused_and_never_taken_for_an_item_failure():
+    @ff.stage
+    def fails(item):
+        raise ff.ParentFailure("no")
+
+    pipeline = ff.pipeline(lambda item: fails(item))
+    for run in (
+        lambda: list(pipeline.stream([1], backend="inline")),
+        lambda: pipeline.run([1], backend="inline", progress=False),
+    ):
+        with pytest.raises(UsageError, match="FF431 a stage gave a ParentFailure"):
+            run()
+    with pytest.raises(ff.ParentFailure):
+        pipeline(1)
 
 
 def test_backends_have_names_or_are_objects():

@@ -142,9 +142,27 @@ def test_named_outputs_are_attributes_and_unpack():
 
 def test_two_stages_of_one_class_with_equal_arguments_draw_a_warning_that_names_both():
     one, other = ff.stage(Ocr, name="One"), ff.stage(Ocr, name="Other")
-    with pytest.warns(UserWarning, match=r"FF108 stages 'One' and 'Other' are two pools of Ocr"):
+    told = r"FF108 stages 'One' \(test_stage\.py:\d+\) and 'Other' \(test_stage\.py:\d+\) are two pools of Ocr"
+    with pytest.warns(UserWarning, match=told):
         plan = compiled(lambda document: other("w")(one("w")(document)))
     assert len(plan.stages) == 2
+
+
+def test_stages_that_differ_in_class_arguments_or_method_are_no_twins():
+    class Other(Ocr):
+        def again(self, images):
+            return images
+
+    pairs = [
+        (ff.stage(Ocr)("w"), ff.stage(Ocr)("v")),
+        (ff.stage(Ocr)("w"), ff.stage(Other)("w")),
+        (ff.stage(Other)("w"), ff.stage(Other, method="again")("w")),
+        (ff.stage(len), ff.stage(len)),
+    ]
+    for one, other in pairs:
+        compiled(
+            lambda document, *, one=one, other=other: other(one(document))
+        )  # a warning is an error
 
 
 def test_a_class_stage_called_with_a_port_first_is_told_how_to_write_it():

@@ -386,3 +386,39 @@ def test_results_above_are_exact_and_nothing_is_uncertain_without_parent_failure
     items = [item for port in interpretation.ports.values() for item in port.values()]
     assert not any(item.otherwise or item.optional for item in items)
     assert means(interpretation, total) == [[[1], [2]]]
+
+
+def test_a_parent_failure_that_only_a_cut_brings_about_is_a_possible_cause() -> None:
+    """Where C is cut, a merge goes on to the fallback, and that ruins the parent at D."""
+    d = Draft()
+    child = children(d)
+    at_c = d.call(tell, child)
+    fallback = d.call(ruinous, child)
+    at_d = d.call(tell, d.merge(at_c, fallback, failed="next"))
+    plan = d.plan(at_d, d.gather(at_d, failed="drop"))
+    assert run(plan, [1, "bad"]) == [
+        [
+            may(1, failed("bad fallback 1"), lost("bad fallback bad")),
+            may(failed("bad fallback bad"), lost("bad fallback 1")),
+        ],
+        [lost("bad", "bad fallback 1", "bad fallback bad")],
+    ]
+
+
+def ruinous(x: Any) -> str:
+    return f"bad fallback {x}"
+
+
+def test_the_users_code_runs_once_per_item_whoever_is_cut() -> None:
+    ran: list[Any] = []
+
+    def each(values: Any) -> Iterator[Any]:
+        ran.append(values)
+        for value in values:
+            yield tell(value)
+
+    d = Draft()
+    made = d.call(each, children(d, "page"))
+    region = d.expand(made, name="region")
+    run(d.plan(made, region, d.gather(region)), [[1, 2], ["bad"], [3]])
+    assert sorted(ran, key=str) == [["bad"], [1, 2], [3]]
