@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fanfold.engine import machine, resolve, rules
+from fanfold.engine import gathers, machine, resolve, rules
 from fanfold.engine.bits import below
 from fanfold.engine.chunks import Chunk, Lost
 from fanfold.engine.held import HeldBlocks
@@ -138,12 +138,12 @@ def a_failed_member_passes(patch: Patch) -> None:
     def lenient(original: Any, self: Any, *args: Any, stop_on_loss: bool) -> None:
         original(self, *args, stop_on_loss=False)
 
-    _changed(patch, rules.GatherRule, "__init__", lenient)
+    _changed(patch, gathers.GatherRule, "__init__", lenient)
 
 
 @fault()
 def a_gather_does_not_wait_for_all_members(patch: Patch) -> None:
-    _changed(patch, rules.GatherRule, "complete", lambda original, self, chunk, parents: parents)
+    _changed(patch, gathers.GatherRule, "complete", lambda original, self, chunk, parents: parents)
 
 
 @fault()

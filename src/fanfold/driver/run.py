@@ -103,7 +103,6 @@ def run(
     writer = bind_sinks(plan, sink)
     in_order(order)
     _, name = make_backend(backend)  # a wrong name is told before anything is made on disk
-    refuse_what_is_to_come(plan)
     refuse_impossible(plan, name)
     taken = opened(items if limit is None else items.take(limit))
     if writer is not None:

@@ -14,7 +14,9 @@ can be. These are few, since what an item is depends on no cuts but those at its
   masks and labels, deeper levels and their gathers, broadcasts, or the expansion that makes its children.
   So siblings' cuts are seen by nobody beside and above them, and results above are exact.
 * It does not matter whether a value of C arrived there: a merge that chose another port depends on C all the
-  same.
+  same. But if nothing at all looks at what a task gives (a merge took an earlier port, another input failed),
+  it is dead work, and then its parent failure may go *unheard*, or may not. So a list that only such failures
+  suppress has two meanings, and so has what reads it. :mod:`fanfold.testing.unheard` says which tasks they are.
 * A gather to the parent to which no such way leads depends neither on C nor on its cuts. Nor do other ports of
   the children.
 * A task that is cut has no children; if it is a generator, those that it had released stay, so a run may
@@ -44,7 +46,8 @@ from fanfold.plan import (
 Ordinals: TypeAlias = tuple[int, ...]
 """An item: the root's position in the source first, then one ordinal per level below."""
 Case: TypeAlias = frozenset[tuple[int, Ordinals]]
-"""The tasks (call, item) that are cut."""
+"""The tasks (call, item) that are cut; and, as (call, parent), under which parents those of a call's parent
+failures go unheard that may. With ``~call`` none of the call's is heard there, which is only asked about."""
 Causes: TypeAlias = frozenset[Failure]
 Row: TypeAlias = tuple[Any, ...]
 """A child's values, one for each port that is expanded."""
@@ -89,11 +92,19 @@ class Rules(Protocol):
         ...
 
 
+class Unheard(Protocol):
+    """Which tasks may be dead before they run."""
+
+    def may_be(self, call: int, at: Ordinals, case: Case) -> bool:
+        """Whether a task can be dead whatever it would give."""
+        ...
+
+
 class Cases:
     """The cases of a plan's items."""
 
-    def __init__(self, plan: Plan, rules: Rules) -> None:
-        self._plan, self._rules = plan, rules
+    def __init__(self, plan: Plan, rules: Rules, unheard: Unheard) -> None:
+        self._plan, self._rules, self._unheard = plan, rules, unheard
         self._depends: list[frozenset[int]] = [frozenset()] * len(plan.ports)
         """By port: the calls on whose outputs its values depend."""
         self._made_by: list[frozenset[int]] = [frozenset()] * len(plan.levels)
@@ -127,7 +138,8 @@ class Cases:
     ) -> Iterator[tuple[Ordinals, list[Case], bool]]:
         parent = self._plan.levels[level].parent
         if parent is None:
-            yield from (((position,), [UNCUT], False) for position in self._rules.roots())
+            for position in self._rules.roots():
+                yield (position,), self._at((position,), level, calls, UNCUT), False
             return
         maker = expand_to(self._plan, level).call
         for at, cases, optional in self._places(parent, calls):
@@ -140,12 +152,22 @@ class Cases:
                 yield child, found, optional or cut or len(there) < len(cases)
 
     def _at(self, at: Ordinals, level: int, calls: frozenset[int], case: Case) -> list[Case]:
-        """``case``, and every way to cut tasks of ``calls`` at this very item besides."""
+        """``case``, and every way to cut tasks of ``calls`` at this very item besides, and not to hear its
+        children's parent failures."""
         found = [case]
         for call in sorted(calls):
-            if self._plan.nodes[call].level == level and self.cutters(call, at, case):
+            below = self._plan.nodes[call].level
+            if (below == level and self.cutters(call, at, case)) or (
+                self._plan.levels[below].parent == level and self._may_go_unheard(call, at, case)
+            ):
                 found += [one | {(call, at)} for one in found]
         return found
+
+    def _may_go_unheard(self, call: int, at: Ordinals, case: Case) -> bool:
+        failures = self._parent_failures(call, at, case)
+        return any(
+            causes and self._unheard.may_be(call, at, case) for at, causes in failures.items()
+        )
 
     def cutters(self, call: int, at: Ordinals, case: Case) -> Causes:
         """The parent failures that can get ahead of a task: those of its siblings."""
@@ -167,10 +189,14 @@ class Cases:
             return {}  # at the root level a parent failure is like an item failure
         port = node.outputs[0]
         case = self.seen_by(port, at, case)
+        if (~call, at) in case:
+            return {}
         if (call, at, case) not in self._found:
             found: dict[Ordinals, Causes] = {}
             for ordinal in range(len(self._rules.expansion(node.level, at, case)[1])):
                 child = (*at, ordinal)
+                if (call, at) in case and self._unheard.may_be(call, child, case):
+                    continue
                 for one in self._at(child, node.level, self._depends[port] - {call}, case):
                     item = self._rules.item(port, child, one)
                     if item.outcome is Outcome.FAILED:
@@ -194,5 +220,7 @@ def _relevant(case: Case, calls: frozenset[int], at: Ordinals) -> Case:
     if not case:
         return case
     return frozenset(
-        (call, place) for call, place in case if call in calls and at[: len(place)] == place
+        (call, place)
+        for call, place in case
+        if max(call, ~call) in calls and at[: len(place)] == place
     )

@@ -47,6 +47,7 @@ from fanfold.testing.cases import (
     Row,
     expand_to,
 )
+from fanfold.testing.unheard import Unheard
 from fanfold.testing.usercode import Made, Stages, is_bool
 
 
@@ -89,7 +90,7 @@ class _Meaning:
         self._plan, self._roots, self._keys = plan, roots, keys
         self._stages = Stages(plan)
         self._sources = {source.stream.port: i for i, source in enumerate(plan.sources)}
-        self._cases = Cases(plan, self)
+        self._cases = Cases(plan, self, Unheard(plan, self))
         self._items: dict[tuple[int, Ordinals, Case], Item] = {}
         self._made: dict[tuple[int, Ordinals, Case], Made] = {}
         self._expansions: dict[tuple[int, Ordinals, Case], tuple[Item, list[Row]]] = {}
@@ -97,8 +98,7 @@ class _Meaning:
     def items(self, port: int) -> Iterator[tuple[Ordinals, Item]]:
         """All items of a port, in order, each with all that it may be."""
         for at, cases, optional in self._cases.places(port):
-            means = (self.item(port, at, case) for case in cases)
-            first, *others = {id(item): item for item in means}.values()
+            first, *others = _distinct([self.item(port, at, case) for case in cases])
             exact = not others and not optional
             yield at, first if exact else replace(first, otherwise=(*others,), optional=optional)
 
@@ -303,6 +303,19 @@ class _Meaning:
             above = self._plan.levels[above].parent
         key = self._keys[at[0]]
         return replace(failure, traceback="", call=call, key=key, levels=tuple(levels), ordinals=at)
+
+
+def _distinct(items: Sequence[Item]) -> list[Item]:
+    """The items without repetition; those that are lost in the same way are one, with the causes of all."""
+    found: list[Item] = []
+    for item in {id(item): item for item in items}.values():
+        for index, other in enumerate(found):
+            if item.outcome is other.outcome and item.outcome in LOST:
+                found[index] = replace(other, causes=other.causes | item.causes)
+                break
+        else:
+            found.append(item)
+    return found
 
 
 def _marked(causes: frozenset[Failure]) -> MarkedFailure:

@@ -16,7 +16,6 @@ from fanfold.driver.settings import (
     make_run_dir,
     new_run_name,
     refuse_impossible,
-    refuse_what_is_to_come,
     usable_cores,
     worker_specs,
 )
@@ -31,24 +30,6 @@ def test_workers_are_named_after_their_stage():
         (1, 1, "read[0]"),
         (2, 2, "join[0]"),
     ]
-
-
-def test_what_the_engine_has_not_yet_is_refused_by_name_and_line():
-    @ff.stage
-    def pages(document):
-        return document
-
-    @ff.pipeline
-    def pipeline(document):
-        page = ff.expand(pages(document), "page")
-        pages(page)
-        return ff.gather(page, failed="drop", at_least=2, members=page)
-
-    with pytest.raises(UsageError, match="FF431") as caught:
-        refuse_what_is_to_come(pipeline.plan())
-    for part in ("call 'pages#2' is an effect", "at_least=2", "members=", "test_settings.py:"):
-        assert part in str(caught.value)
-    refuse_what_is_to_come(fan_out_plan())
 
 
 def test_a_stage_of_which_no_replica_fits_this_machine_is_refused_before_anything_starts():
@@ -69,18 +50,17 @@ def test_a_stage_of_which_no_replica_fits_this_machine_is_refused_before_anythin
     assert list(ff.pipeline(lambda item: huge(item)).stream(["abc"], backend="inline"))
 
 
-def test_a_parent_failure_in_a_run_is_refused_and_never_taken_for_an_item_failure():
+def test_at_the_root_a_parent_failure_is_like_an_item_failure():
     @ff.stage
     def fails(item):
-        raise ff.ParentFailure("no")
+        raise ff.ParentFailure("no", code="form.blank")
 
     pipeline = ff.pipeline(lambda item: fails(item))
-    for run in (
-        lambda: list(pipeline.stream([1], backend="inline")),
-        lambda: pipeline.run([1], backend="inline", progress=False),
-    ):
-        with pytest.raises(UsageError, match="FF431 a stage gave a ParentFailure"):
-            run()
+    (result,) = pipeline.stream([1], backend="inline")
+    assert result.status is ff.Status.FAILED
+    assert [(f.kind, f.code, f.scope) for f in result.failures] == [
+        ("declared", "form.blank", "parent")
+    ]
     with pytest.raises(ff.ParentFailure):
         pipeline(1)
 

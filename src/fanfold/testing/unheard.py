@@ -1,0 +1,125 @@
+"""Which tasks may be dead before they run: those whose results nothing in the interpreter's meaning looks at.
+
+Owns one question, asked backwards from readers: could what a call gives for an item make any difference? A
+parent failure of a task that cannot may go unheard, since a run does not start dead work (M16), and may have
+started it before it was dead. The interpreter itself has no dead work; it is asked what other items are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from fanfold.outcomes import Outcome
+from fanfold.plan import (
+    BroadcastNode,
+    CallNode,
+    ExpandNode,
+    FilterNode,
+    GatherNode,
+    MergeNode,
+    Node,
+    Plan,
+    RecordNode,
+    SplitNode,
+    ports_made,
+    ports_read,
+)
+from fanfold.testing.cases import LOST, Case, Item, Ordinals, Row
+
+
+class Rules(Protocol):
+    """The interpreter, as it is asked here."""
+
+    def item(self, port: int, at: Ordinals, case: Case) -> Item:
+        """One item of a port in one case."""
+        ...
+
+    def expansion(self, level: int, at: Ordinals, case: Case) -> tuple[Item, list[Row]]:
+        """The expansion of an item: its outcome, and a row of values per child."""
+        ...
+
+
+class Unheard:
+    """Answers for one plan."""
+
+    def __init__(self, plan: Plan, rules: Rules) -> None:
+        self._plan, self._rules = plan, rules
+        self._readers: dict[int, list[Node]] = {}
+        for node in plan.nodes:
+            for port in dict.fromkeys(ports_read(node)):
+                self._readers.setdefault(port, []).append(node)
+        self._returned = {output.port for output in plan.outputs}
+        for call in plan.effects:
+            self._returned.update(plan.call(call).outputs)
+
+    def may_be(self, call: int, at: Ordinals, case: Case) -> bool:
+        """Whether a task can be dead whatever it would give."""
+        # Without its own end and its siblings' parent failures, or they would seem to be what made it dead.
+        blind = case | {(~call, at[:-1]), (call, at)}
+        return all(self._ignored(port, at, blind) for port in self._plan.call(call).outputs)
+
+    def _ignored(self, port: int, at: Ordinals, case: Case) -> bool:
+        if port in self._returned:
+            return False
+        return all(self._ignores(node, port, at, case) for node in self._readers.get(port, ()))
+
+    def _ignores(self, node: Node, port: int, at: Ordinals, case: Case) -> bool:
+        """Whether a reader of ``port`` gives the same whatever is there, or nobody looks at what it gives."""
+        match node:
+            case ExpandNode():
+                return not self._carries_output(node.level) and all(
+                    self._ignored(made, at, case)
+                    for gather in self._plan.nodes
+                    if isinstance(gather, GatherNode) and gather.child_level == node.level
+                    for made in gather.outputs
+                )
+            case BroadcastNode():
+                _, children = self._rules.expansion(node.level, at, case)
+                return all(
+                    self._ignored(node.output, (*at, ordinal), case)
+                    for ordinal in range(len(children))
+                )
+            case GatherNode():
+                if self._others_lost(node.inputs, port, at, case) or (
+                    node.members not in (None, port)
+                    and self._outcome(node.members, at, case) is not Outcome.DONE
+                ):
+                    return True
+                lists = (self._outcome(made, at[:-1], case) in LOST for made in node.outputs)
+                if all(lists):
+                    return True
+                at = at[:-1]
+            case MergeNode():
+                earlier = node.inputs[: node.inputs.index(port)]
+                decisive = (Outcome.DONE, *(LOST if node.failed == "stop" else ()))
+                if any(self._outcome(other, at, case) in decisive for other in earlier):
+                    return True
+            case FilterNode() | SplitNode():
+                if port != node.input and self._outcome(node.input, at, case) is not Outcome.DONE:
+                    return True
+            case CallNode() | RecordNode():
+                if self._others_lost(ports_read(node), port, at, case):
+                    return True
+            case _:
+                pass
+        return all(self._ignored(made, at, case) for made in ports_made(node))
+
+    def _others_lost(self, ports: tuple[int, ...], port: int, at: Ordinals, case: Case) -> bool:
+        return any(self._outcome(other, at, case) in LOST for other in ports if other != port)
+
+    def _outcome(self, port: int | None, at: Ordinals, case: Case) -> Outcome:
+        assert port is not None
+        return self._rules.item(port, at, case).outcome
+
+    def _carries_output(self, level: int) -> bool:
+        return any(level in self._above(self._plan.ports[port].level) for port in self._returned)
+
+    def _above(self, level: int) -> Iterator[int]:
+        """A level and those above it."""
+        while True:
+            yield level
+            parent = self._plan.levels[level].parent
+            if parent is None:
+                return
+            level = parent
