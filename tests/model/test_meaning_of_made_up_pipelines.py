@@ -1,20 +1,26 @@
 """Made-up pipelines with every option have a meaning, and one that is exact where it has to be.
 
-No run is made here: it is the interpreter alone that is looked at.
+The engine has no part in this: the interpreter is looked at by itself, and beside the smallest executor that
+has an order of things.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
 
 from hypothesis import given
+from hypothesis import strategies as st
 
 from fanfold.outcomes import Outcome
-from fanfold.plan import GatherNode, Plan
+from fanfold.plan import GatherNode, Output, Plan
 from fanfold.testing.cases import LOST, Item
+from fanfold.testing.comparison import compare, compare_failures
 from fanfold.testing.interpreter import Interpretation, interpret
 from fanfold.testing.strategies import Sketch, build, plan_of, sketches
+from tests.model.naive import Naive
 from tests.model.profile import EXAMPLES, looked_for
 
 
@@ -69,3 +75,18 @@ def test_every_made_up_pipeline_has_a_meaning() -> None:
 
     search()
     assert all(seen.values()), f"something is never made up: {seen}"
+
+
+def test_whatever_the_order_of_things_what_comes_of_it_is_among_what_may() -> None:
+    @looked_for("naive", max(EXAMPLES, 100))
+    @given(sketches(full=True), st.integers(0, 2**16))
+    def search(sketch: Sketch, order: int) -> None:
+        plan = plan_of(build(sketch))
+        meaning = interpret(plan, sketch.roots)
+        run = Naive(plan, sketch.roots, Random(order))
+        run.run()
+        every = replace(plan, outputs=tuple(Output(None, port.index) for port in plan.ports))
+        assert compare(every, meaning, run.seen) == []
+        assert compare_failures(every, meaning, run.failures) == []
+
+    search()

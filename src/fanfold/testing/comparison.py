@@ -159,7 +159,7 @@ def same_value(expected: Any, seen: Any) -> bool:
         return list(expected) == list(seen) and all(
             same_value(value, seen[key]) for key, value in expected.items()
         )
-    if isinstance(expected, BaseException):
+    if isinstance(expected, BaseException):  # inside of a value it is one, and compares by identity
         return bool(expected.args == seen.args and vars(expected) == vars(seen))
     if hasattr(expected, "shape"):
         return bool(expected.shape == seen.shape and (expected == seen).all())
