@@ -176,8 +176,7 @@ class Pipeline(Generic[P, R]):
         if not dot:
             raise self._unknown(key, text)
         self._check_option(key, option)
-        kind = int | None if option == "batch_size" else int
-        return parse_text(f"option {key!r}", text, kind)
+        return parse_text(f"option {key!r}", text, TUNABLE[option])
 
     def _check_option(self, key: str, option: str) -> None:
         if option not in TUNABLE:
