@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from fanfold.context import Context, context
 from fanfold.errors import (
     DefinitionError,
     FanfoldError,
@@ -21,6 +22,7 @@ from fanfold.model.port import Children, Port
 from fanfold.model.stage import Stage
 from fanfold.outcomes import Outcome, Status
 from fanfold.pipeline import Pipeline, pipeline
+from fanfold.secret import Secret
 
 if TYPE_CHECKING:
     from fanfold.data.file_source import read_files
@@ -46,6 +48,7 @@ _ON_FIRST_USE = {
 
 __all__ = [
     "Children",
+    "Context",
     "DefinitionError",
     "Failure",
     "FanfoldError",
@@ -60,6 +63,7 @@ __all__ = [
     "Report",
     "Result",
     "RunStopped",
+    "Secret",
     "SetupError",
     "SinkError",
     "SourceError",
@@ -67,6 +71,7 @@ __all__ = [
     "Status",
     "UsageError",
     "broadcast",
+    "context",
     "expand",
     "field",
     "filter",

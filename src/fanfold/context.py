@@ -29,8 +29,8 @@ class ItemContext:
     ordinals: tuple[int, ...]
     """``(7, 3)`` is page 3 of document 7."""
     seed: int
-    """A number from 0 to 2⁶³ - 1 that belongs to this item at this call: it follows from the run's seed, the
-    call, the key and the ordinals below the root, and from nothing else; not from batches, workers or attempts."""
+    """A number from 0 to 2⁶³ - 1 that belongs to this item at this call. It follows from the run's seed, the
+    call, the key and the ordinals below the root, and from nothing else: not from batches, workers, attempts."""
 
 
 class Context:
@@ -74,7 +74,7 @@ class Context:
         """The items that the stage was given, in their order: one for each element of its lists.
 
         Raises:
-            UsageError: The stage's batches do not tell who their items are (FF433).
+            UsageError: The stage's batches do not tell who their items are (FF442).
         """
         if self._items is None:
             if self._identity is None:
@@ -104,11 +104,11 @@ class Context:
         done of a batch when it died.
 
         Raises:
-            UsageError: It is no whole number, or nobody counts: in a constructor (FF434).
+            UsageError: It is no whole number, or nobody counts: in a constructor (FF443).
         """
         if not isinstance(n, int) or not self.call:
             raise UsageError(
-                "FF434",
+                "FF443",
                 f"count({name!r}, {n!r}): "
                 + ("a constructor has no call." if not self.call else "n is not a whole number."),
                 "Count whole things in the stage's function.",
@@ -120,7 +120,7 @@ class Context:
         items = self.items
         if self._position is None:
             raise UsageError(
-                "FF433",
+                "FF442",
                 f"stage of call {self.call!r} is batched: it has {len(items)} items, not one.",
                 "Use ff.context().items, which has one entry for each.",
             )
@@ -134,7 +134,7 @@ class Context:
 
     def _unknown(self) -> NoReturn:
         raise UsageError(
-            "FF433",
+            "FF442",
             f"at call {self.call!r} it is not known which items these are."
             if self.call
             else "a constructor has no items.",
@@ -146,9 +146,7 @@ class Context:
 
     # ---------------------------------------------------------------------------- for whoever runs stages
 
-    def begin(
-        self, attempt: int, identity: Sequence[ItemRun], position: int | None = None
-    ) -> None:
+    def begin(self, attempt: int, identity: Sequence[ItemRun], position: int | None = None) -> None:
         """A batch begins. Who its items are; and which of them it is about, where they come one at a time."""
         self.attempt = attempt
         self._identity = identity or None
@@ -199,7 +197,7 @@ def context() -> Context:
     ``context`` is told who its items are; where only code deeper down asks, give the stage ``identities=True``.
 
     Raises:
-        UsageError: No stage is running here (FF432); a thread that a stage has started is outside of it.
+        UsageError: No stage is running here (FF441); a thread that a stage has started is outside of it.
 
     Example:
         >>> import random
@@ -215,7 +213,7 @@ def context() -> Context:
     found = _CURRENT.get()
     if found is None:
         raise UsageError(
-            "FF432",
+            "FF441",
             "ff.context() was called where no stage is running.",
             "Call it in a stage's function, in the thread in which the stage was called.",
         )

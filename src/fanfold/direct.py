@@ -59,7 +59,7 @@ class DirectCalls:
         """What the user's code returns; an asynchronous function's result, not its coroutine.
 
         Raises:
-            SetupError: A secret is not known (FF431).
+            SetupError: A secret is not known (FF440).
             Exception: Whatever the user's code raises.
         """
         if self._entry is None:
@@ -87,7 +87,9 @@ class DirectCalls:
                     target = self._loop.call(target, *args, **kwargs)
                 else:
                     target = target(*args, **kwargs)
-        entry: Callable[..., Any] = target if self._method is None else getattr(target, self._method)
+        entry: Callable[..., Any] = (
+            target if self._method is None else getattr(target, self._method)
+        )
         return entry
 
 

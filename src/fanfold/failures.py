@@ -100,7 +100,9 @@ class Failure:
             inner = type(cause).__qualname__ if issubclass(type(cause), BaseException) else ""
             return cls(
                 kind="declared",
-                code=redacted(_text(error.code)),  # records cross to the driver: nothing of a user's may
+                code=redacted(
+                    _text(error.code)
+                ),  # records cross to the driver: nothing of a user's may
                 message=_shorten(_text(cause) or inner, MESSAGE_LIMIT_CHARS),
                 exception=qualified,
                 traceback=_shorten(text, TRACEBACK_LIMIT_CHARS),

@@ -36,7 +36,7 @@ R = TypeVar("R")
 
 
 _ANNOUNCED: Final = frozenset(
-    ("max_failed", "memory", "resume", "retries", "retry_failed", "seed", "timeout", "timeout_s")
+    ("max_failed", "memory", "resume", "retries", "retry_failed", "timeout", "timeout_s")
 )
 """Run options that will come; the last ones are often looked for here, where a stage will have them."""
 
@@ -259,6 +259,7 @@ class Pipeline(Generic[P, R]):
         limit: int | None = None,
         progress: bool | None = None,
         duplicates: Literal["error", "first"] = "error",
+        seed: int = 0,
         **later: Any,
     ) -> Report:
         """Run the whole job: every item of a source, records into a sink.
@@ -273,6 +274,7 @@ class Pipeline(Generic[P, R]):
             limit: Take only so many items of the source, at least one.
             progress: False: show none. Otherwise standard error shows it, live on a terminal.
             duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
+            seed: What the seeds of items follow from (``ff.context().seed``).
             **later: Options that are not available yet, refused by name.
 
         Returns:
@@ -298,6 +300,7 @@ class Pipeline(Generic[P, R]):
             limit=limit,
             progress=progress,
             duplicates=duplicates,
+            seed=seed,
         )
 
     def stream(
@@ -307,6 +310,7 @@ class Pipeline(Generic[P, R]):
         backend: str | Backend = "local",
         order: Literal["source", "completed"] = "source",
         duplicates: Literal["error", "first"] = "error",
+        seed: int = 0,
         **later: Any,
     ) -> Generator[Result, None, None]:
         """Results as parents finish; lazy at both ends. Closing the iterator stops the run.
@@ -316,6 +320,7 @@ class Pipeline(Generic[P, R]):
             backend: As for :meth:`run`.
             order: Results in the order of the ``"source"``, or as they are ``"completed"``.
             duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
+            seed: What the seeds of items follow from (``ff.context().seed``).
             **later: Options that are not available yet, refused by name.
 
         Raises:
@@ -327,7 +332,7 @@ class Pipeline(Generic[P, R]):
         from fanfold.driver import run as driver
 
         return driver.stream(
-            self.plan(), items, backend=backend, order=order, duplicates=duplicates
+            self.plan(), items, backend=backend, order=order, duplicates=duplicates, seed=seed
         )
 
     def check(self, sample: Any, n: int = 3) -> Check:

@@ -31,7 +31,7 @@ class Secret:
         name: The environment variable.
 
     Raises:
-        SetupError: When the stage is started and there is no such variable (FF431).
+        SetupError: When the stage is started and there is no such variable (FF440).
 
     Example:
         >>> import fanfold as ff
@@ -54,7 +54,7 @@ def resolved(value: Any, environment: Mapping[str, str]) -> Any:
     A container without secrets is given back as it is, the same object.
 
     Raises:
-        SetupError: The environment has no such variable (FF431).
+        SetupError: The environment has no such variable (FF440).
     """
     kind = type(value)
     if kind is Secret:
@@ -113,7 +113,7 @@ def _look_up(name: str, environment: Mapping[str, str]) -> str:
     value = environment.get(name)
     if value is None:
         raise SetupError(
-            "FF431",
+            "FF440",
             f"the secret {name!r} is not known: there is no environment variable of that name.",
             f"Set {name} in the environment of the program that starts the run.",
         )

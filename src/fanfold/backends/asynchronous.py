@@ -6,8 +6,8 @@ used inside of one running event loop; :class:`OwnLoopRunner` brings one along.
 
 Rules
 -----
-1. Batches begin in the order of submission. Of a stage that takes one item at a time ``max_in_flight`` items are
-   under way, of a batched one as many batches.
+1. Batches begin in the order of submission. Of a stage that takes one item at a time ``max_in_flight`` items
+   are under way, of a batched one as many batches.
 2. The tasks of a batch are reported in their order, each as soon as those before it have ended too. So a stage
    that is to have each result at once gets batches of one item.
 3. A worker's busy time is the time in which at least one call was under way; it is told in parts that add up.
@@ -146,7 +146,7 @@ class AsyncRunner(StageRunner):
 
 
 class OwnLoopRunner(AsyncRunner):
-    """An asynchronous stage whose batches are run one after the other, from ordinary code, in a loop of its own."""
+    """An asynchronous stage whose batches are run one after the other, from ordinary code, in its own loop."""
 
     def construct(self) -> None:
         """As :meth:`StageRunner.construct`."""

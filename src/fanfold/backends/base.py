@@ -9,7 +9,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from fanfold.columns import Column, Ref
 from fanfold.errors import FanfoldError, SinkValueError
@@ -27,6 +27,10 @@ class RunFacts(NamedTuple):
     """What items' seeds follow from."""
 
 
+NO_RUN: Final = RunFacts()
+"""For workers that are started by themselves."""
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
     """One replica to start: ``worker`` is its number in this run, for ever (a replacement keeps it)."""
@@ -35,7 +39,7 @@ class WorkerSpec:
     stage: int
     name: str
     """``Ocr[2]``: the stage's name and the replica's number."""
-    run: RunFacts = RunFacts()
+    run: RunFacts = NO_RUN
     """The same for all workers of a run."""
 
 

@@ -65,7 +65,9 @@ def make_runner(plan: StagePlan) -> type[StageRunner]:
     """What runs a stage's batches one after the other, asynchronous or not."""
     if not plan.stage.asynchronous:
         return StageRunner
-    from fanfold.backends.asynchronous import OwnLoopRunner  # and asyncio: 20 ms that most runs save
+    from fanfold.backends.asynchronous import (
+        OwnLoopRunner,  # and asyncio: 20 ms that most runs save
+    )
 
     return OwnLoopRunner
 

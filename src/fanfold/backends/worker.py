@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
-from fanfold.backends.base import RunFacts
+from fanfold.backends.base import NO_RUN, RunFacts
 from fanfold.backends.children import holds_exception, kind_of, listed
 from fanfold.backends.delivery import BYTES_PER_CHILD, Delivery, Emit, Opening
 from fanfold.backends.stage_plan import StagePlan
@@ -43,7 +43,7 @@ from fanfold.secret import redacted, resolved
 
 RELEASE_S: Final = 0.005
 """Children, and results of single items, that have waited so long are reported."""
-Once: TypeAlias = Callable[[int, Callable[[], object]], None]
+Once: TypeAlias = Callable[[int, Callable[[], object]], object]
 """Given the number of a class and its set-up, calls it if nobody on this node has."""
 
 
@@ -77,7 +77,7 @@ class StageRunner:
         emit: Emit,
         *,
         worker: str = "",
-        run: RunFacts = RunFacts(),
+        run: RunFacts = NO_RUN,
         contain: tuple[type[BaseException], ...] = (BaseException,),
         once: Once = lambda _, setup: setup(),
         clock: Callable[[], float] = time.perf_counter,
@@ -100,7 +100,7 @@ class StageRunner:
         """Make the stage's callable; a class is set up on the node and constructed here, once.
 
         Raises:
-            SetupError: A secret is not known (FF431).
+            SetupError: A secret is not known (FF440).
             BaseException: Whatever the constructor raises.
         """
         spec = self._plan.stage
@@ -237,7 +237,7 @@ class StageRunner:
 
 
 def show_failed_close(worker: str) -> None:
-    """Show the exception at hand where the worker's output goes: when a run is over, nothing can fail any more."""
+    """Show the exception at hand where the worker's output goes: after the run nothing can fail any more."""
     sys.stderr.write(f"close() of worker {worker} raised:\n{redacted(traceback.format_exc())}")
 
 

@@ -17,7 +17,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from fanfold.backends.base import Backend, output_values
+from fanfold.backends.base import Backend, RunFacts, output_values
 from fanfold.backends.inline import InlineBackend
 from fanfold.data.sinks import SinkWriter, bind_sinks
 from fanfold.data.sources import from_items
@@ -34,13 +34,14 @@ from fanfold.driver.settings import (
     make_backend,
     make_run_dir,
     new_run_name,
+    whole_seed,
     worker_specs,
 )
 from fanfold.errors import FanfoldError, UsageError
 from fanfold.failures import Failure, ItemFailure
 from fanfold.observe.failure_log import FailureLog
 from fanfold.observe.progress import NoProgress, choose_progress
-from fanfold.observe.report import FailureCounts, Report, Stopped, counted
+from fanfold.observe.report import Counters, FailureCounts, Report, Stopped, counted
 from fanfold.outcomes import Status
 from fanfold.plan import GatherNode, MergeNode, Plan
 
@@ -61,6 +62,7 @@ def run(
     limit: int | None = None,
     progress: bool | None = None,
     duplicates: Duplicates = "error",
+    seed: int = 0,
 ) -> Report:
     """Run the whole job: every item of a source, records into sinks.
 
@@ -76,6 +78,7 @@ def run(
         limit: Take only so many items.
         progress: False: show none. Otherwise standard error shows it, live on a terminal.
         duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
+        seed: What the seeds of items follow from (``ff.context().seed``).
 
     Raises:
         UsageError: The arguments do not fit together.
@@ -108,7 +111,7 @@ def run(
     run_name = new_run_name(datetime.datetime.now(datetime.UTC))
     folder = make_run_dir(run_dir, writer, run_name)
     where, name = make_backend(backend, None if folder is None else folder / "logs")
-    job = _Job(plan, taken, where, name, writer, run_name, folder)
+    job = _Job(plan, taken, where, name, writer, run_name, folder, seed=whole_seed(seed))
     delivery = Counted() if writer is None else Written(where, order, plan.levels[0].name)
     return job.run(delivery, progress=progress, duplicates=duplicates)
 
@@ -120,6 +123,7 @@ def stream(
     backend: str | Backend = "local",
     order: Order = "source",
     duplicates: Duplicates = "error",
+    seed: int = 0,
 ) -> Generator[Result, None, None]:
     """Results as roots end; lazy at both ends. Closing the iterator stops the run.
 
@@ -131,6 +135,7 @@ def stream(
         backend: ``"local"``, ``"inline"``, or a backend object.
         order: Results in the order of the ``"source"``, or as they are ``"completed"``.
         duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
+        seed: What the seeds of items follow from (``ff.context().seed``).
 
     Raises:
         UsageError: The arguments do not fit together.
@@ -139,7 +144,7 @@ def stream(
     source = opened(as_source(items))
     delivery = HandedOut(order)
     where, name = make_backend(backend)
-    results = _Job(plan, source, where, name).stream(delivery, duplicates)
+    results = _Job(plan, source, where, name, seed=whole_seed(seed)).stream(delivery, duplicates)
     _open_streams.add(results)
     return results
 
@@ -221,6 +226,8 @@ class _Job:
         writer: SinkWriter | None = None,
         name: str | None = None,
         run_dir: Path | None = None,
+        *,
+        seed: int = 0,
     ) -> None:
         self._plan = plan
         self._source = source
@@ -230,8 +237,10 @@ class _Job:
         self._started = datetime.datetime.now(datetime.UTC)
         self._start_s = time.monotonic()
         self._counts = FailureCounts()
+        self._counters = Counters()
         self._log: FailureLog | None = None
         self.name = name or new_run_name(self._started)
+        self._facts = RunFacts(self.name, seed)
         self.run_dir = run_dir
 
     def run(self, delivery: Delivery, *, progress: bool | None, duplicates: Duplicates) -> Report:
@@ -303,7 +312,7 @@ class _Job:
     def _parts(
         self, delivery: Delivery, duplicates: Duplicates, interrupts: Interrupts, shown: Any
     ) -> tuple[Core, Admission, Loop]:
-        self._workers = worker_specs(self._plan)
+        self._workers = worker_specs(self._plan, self._facts)
         core = Core(self._plan, self._workers, time.monotonic())
         admission = Admission(self._plan, self._source, self._backend, time.monotonic, duplicates)
         loop = Loop(
@@ -314,6 +323,7 @@ class _Job:
             delivery,
             clock=time.monotonic,
             on_failures=self._note_failures,
+            on_counts=self._counters.add,
             progress=shown,
             interrupts=interrupts,
             inline=isinstance(self._backend, InlineBackend),
@@ -362,7 +372,7 @@ class _Job:
             stopped=_stopped(stop),
             outputs=tuple(sink.target for sink in self._writer.sinks) if self._writer else (),
             run_dir=None if self.run_dir is None else str(self.run_dir),
-            **counted(statistics),
+            **counted(statistics, self._counters),
         )
         if self.run_dir is not None:
             report.write(self.run_dir / "report.json")

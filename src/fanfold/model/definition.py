@@ -82,7 +82,7 @@ TUNABLE: Final[Mapping[str, Any]] = {
     "retries": int,
     "max_in_flight": int,
 }
-"""Options that ``pipeline.using`` may change, with their types: they leave the pipeline's structure as it is."""
+"""Options that ``pipeline.using`` may change, with their types: they leave the pipeline's structure alone."""
 MAX_IN_FLIGHT: Final = 16
 """How many items an asynchronous stage keeps going per worker, unless it says otherwise."""
 

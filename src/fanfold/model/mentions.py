@@ -71,14 +71,14 @@ def _neighbours(function: FunctionType, used: set[str]) -> Iterator[Any]:
     """Functions and classes of the function's own module that it names, or closes over."""
     cells = function.__closure__ or ()
     named = [function.__globals__.get(name) for name in used]
-    for thing in (*named, *(cell.cell_contents for cell in cells if _is_filled(cell))):
+    for thing in (*named, *map(_content, cells)):
         if isinstance(thing, (FunctionType, type)) and thing.__module__ == function.__module__:
             yield thing
 
 
-def _is_filled(cell: Any) -> bool:
+def _content(cell: Any) -> Any:
+    """What a function closes over; None while a function defined later in the same scope is not there yet."""
     try:
-        cell.cell_contents
-    except ValueError:  # a function defined later in the same scope
-        return False
-    return True
+        return cell.cell_contents
+    except ValueError:
+        return None

@@ -32,6 +32,7 @@ from fanfold.plan import (
     RecordNode,
     SplitNode,
 )
+from fanfold.protocol import ItemRun
 from fanfold.testing.usercode import Made, Stages, is_bool
 
 Ordinals: TypeAlias = tuple[int, ...]
@@ -172,7 +173,8 @@ class _Meaning:
         if (node.index, at) not in self._made:
             row = self._row([part.port for part in node.inputs], at)
             ready = row.outcome is Outcome.DONE
-            self._made[node.index, at] = self._stages.run(node, row.value) if ready else Made()
+            who = ItemRun(self._keys[at[0]], at[:-1], at[-1], 1)
+            self._made[node.index, at] = self._stages.run(node, row.value, who) if ready else Made()
         return self._made[node.index, at]
 
     def _expansion(self, level: int, at: Ordinals) -> tuple[Item, list[tuple[Any, ...]]]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from fanfold.backends.base import (
+    NO_RUN,
     BackendEvent,
     RecordWriter,
     RunFacts,
@@ -102,7 +103,7 @@ class LocalBackend:
         self._bell: Bell | None = None
         self._shelf = Shelf()
         self._leaving: frozenset[int] = frozenset()
-        self._lease: Lease | None = None
+        self._lease = Lease(self._close_descriptors)
         self._facts: dict[int, RunFacts] = {}
         self._arenas: dict[int, int] = {}
         self._board_fd = -1
@@ -143,7 +144,6 @@ class LocalBackend:
             self._leaving |= {_DRIVER_ARENA}  # the driver stores the values of all sources alike
         # In this thread, Ctrl-C is the user's own.
         self._values = self._make_values(_DRIVER_ARENA, contain=Exception)
-        self._lease = Lease(1 + len(workers) - len(processes), self._close_descriptors)
         if processes or writer is not None:
             self._start_nursery(max((s.worker for s in workers), default=0) + 1)
         if writer is not None:
@@ -186,7 +186,7 @@ class LocalBackend:
         self._selector.register(self._nursery.socket, selectors.EVENT_READ, None)
 
     def _start_thread(self, spec: WorkerSpec, plan: StagePlan, node: Node) -> None:
-        assert self._bell is not None and self._lease is not None, "made before"
+        assert self._bell is not None, "made before"
         self._threads[spec.worker] = ThreadWorker(
             spec.worker,
             spec.name,
@@ -223,7 +223,7 @@ class LocalBackend:
             used=tuple(member.used),
             serials_from=member.lives * _SERIALS_PER_LIFE,
             limit_bytes=self._limit,
-            run=tuple(self._facts.get(member.number, RunFacts())),
+            run=self._facts.get(member.number, NO_RUN),
         )
         self._send(member, setup)
 
@@ -462,14 +462,12 @@ class LocalBackend:
         for member in self._members.values():
             os.close(member.log)
         self._selector.close()
-        if self._lease is not None:
-            self._lease.leave()
+        self._lease.leave()
 
     def _close_descriptors(self) -> None:
-        for descriptor in (*self._arenas.values(), self._node_fd):
-            os.close(descriptor)
-        if self._board is not None:
-            os.close(self._board_fd)
+        for descriptor in (*self._arenas.values(), self._node_fd, self._board_fd):
+            if descriptor >= 0:  # it was made
+                os.close(descriptor)
 
 
 def _allow_descriptors(workers: int, processes: int) -> None:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from fanfold.backends.asynchronous import AsyncRunner
 from fanfold.backends.base import worker_failed
-from fanfold.backends.delivery import Emit
-from fanfold.protocol import RunBatch, WorkerFailed, WorkerStarted
+from fanfold.protocol import Event, RunBatch, WorkerStarted
 
 
 class Host:
@@ -64,7 +63,12 @@ Attach: TypeAlias = Callable[[Host], None]
 
 
 def serve(
-    runner: AsyncRunner, worker: int, name: str, pid: int, emit: Emit | Any, attach: Attach
+    runner: AsyncRunner,
+    worker: int,
+    name: str,
+    pid: int,
+    emit: Callable[[Sequence[Event]], None],
+    attach: Attach,
 ) -> None:
     """Construct a replica in an event loop, and run its batches there until it is told to stop.
 
@@ -84,8 +88,7 @@ def serve(
         try:
             runner.construct()
         except BaseException as error:
-            failed: list[WorkerFailed] = [worker_failed(worker, error, name)]
-            emit(failed)
+            emit([worker_failed(worker, error, name)])
             return
         host = Host(runner)
         emit([WorkerStarted(worker, pid=pid)])

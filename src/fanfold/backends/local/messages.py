@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from fanfold.backends.base import RunFacts
 from fanfold.backends.local.store import BlockRef
 from fanfold.protocol import RootResult
 
@@ -70,8 +71,7 @@ class Setup(NamedTuple):
     """Blocks of its arena that an earlier process with this number made, and that are still in use."""
     serials_from: int
     limit_bytes: int
-    run: tuple[str, int] = ("", 0)
-    """The run's name and seed."""
+    run: RunFacts
 
 
 class Write(NamedTuple):

@@ -21,7 +21,6 @@ from fanfold.backends.base import (
     BackendEvent,
     RecordsWritten,
     RecordWriter,
-    RunFacts,
     WriterClosed,
     output_values,
     record_refused,
@@ -101,11 +100,11 @@ def _serve_stage(setup: Setup, channel: WorkerChannel) -> None:
     except BaseException as error:
         emit([worker_failed(number, error, setup.name)])
         return
-    facts, once = RunFacts(*setup.run), Node(setup.node).once
+    once = Node(setup.node).once
     if plan.stage.asynchronous:
-        _serve_asynchronous(setup, channel, plan, values, emit, board, facts, once)
+        _serve_asynchronous(setup, channel, plan, values, emit, board, once)
         return
-    runner = StageRunner(plan, values, emit, worker=setup.name, run=facts, once=once)
+    runner = StageRunner(plan, values, emit, worker=setup.name, run=setup.run, once=once)
     try:
         runner.construct()
     except BaseException as error:
@@ -133,7 +132,6 @@ def _serve_asynchronous(
     values: ArenaValues,
     emit: Callable[[Sequence[Event | BackendEvent]], None],
     board: Board,
-    facts: RunFacts,
     once: Once,
 ) -> None:
     import asyncio  # 20 ms that most workers save
@@ -165,7 +163,7 @@ def _serve_asynchronous(
             if batch is not None:
                 host.begin(batch)
 
-    runner = AsyncRunner(plan, values, emit, worker=setup.name, run=facts, once=once)
+    runner = AsyncRunner(plan, values, emit, worker=setup.name, run=setup.run, once=once)
     runner.note = note
     serve(runner, setup.worker, setup.name, os.getpid(), emit, attach)
 

@@ -78,7 +78,7 @@ class ThreadValues(ArenaValues):
     def take_back(self, rows: Rows) -> None:
         """A block that nobody was told of."""
         if rows.ref in self._shelf.blocks:
-            self._shelf.free((rows.ref,))  # type: ignore[arg-type]  # it lies there
+            self._shelf.free((rows.ref,))
         else:
             super().take_back(rows)
 

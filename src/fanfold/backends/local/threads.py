@@ -82,14 +82,18 @@ class Lease:
     """Calls ``close`` when the last of its users has left: what threads have open must outlive them.
 
     Args:
-        users: How many there are.
-        close: What to do in the end.
+        close: What to do in the end. Whoever makes the lease is its first user.
     """
 
-    def __init__(self, users: int, close: Callable[[], None]) -> None:
-        self._users = users
+    def __init__(self, close: Callable[[], None]) -> None:
+        self._users = 1
         self._close = close
         self._lock = threading.Lock()
+
+    def enter(self) -> None:
+        """One user more."""
+        with self._lock:
+            self._users += 1
 
     def leave(self) -> None:
         """One user less."""
@@ -111,7 +115,7 @@ class ThreadWorker(Holding):
         bell: Where it reports.
         run: What is known of the run.
         once: As for :class:`StageRunner`.
-        lease: To be left at the end.
+        lease: Used as long as the thread lives.
     """
 
     def __init__(
@@ -138,6 +142,7 @@ class ThreadWorker(Holding):
         )
         self._host: Host | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        lease.enter()
         self._thread = threading.Thread(target=self._live, name=name, daemon=True)
         self._thread.start()
 
