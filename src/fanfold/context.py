@@ -30,7 +30,7 @@ class ItemContext:
     """``(7, 3)`` is page 3 of document 7."""
     seed: int
     """A number from 0 to 2⁶³ - 1 that belongs to this item at this call. It follows from the run's seed, the
-    call, the key and the ordinals below the root, and from nothing else: not from batches, workers, attempts."""
+    call, the key and the ordinals below the root, and from nothing else, be it batches, workers or attempts."""
 
 
 class Context:

@@ -32,9 +32,10 @@ class OwnLoop:
         import asyncio  # 20 ms that most pipelines do without
 
         runner = self._runner = self._runner or asyncio.Runner()
+        context = contextvars.copy_context()  # else it would be that of the first coroutine
         if _is_inside():
-            return _elsewhere(lambda: runner.run(coroutine))
-        return runner.run(coroutine)
+            return _elsewhere(lambda: runner.run(coroutine, context=context))
+        return runner.run(coroutine, context=context)
 
     def call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Call an ordinary function inside of the loop, where it may make what belongs to one."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeVar, overload
 
@@ -335,16 +335,31 @@ class Pipeline(Generic[P, R]):
             self.plan(), items, backend=backend, order=order, duplicates=duplicates, seed=seed
         )
 
-    def check(self, sample: Any, n: int = 3) -> Check:
+    def check(
+        self,
+        sample: Any,
+        n: int = 3,
+        *,
+        sweep: Sequence[int] | Mapping[str, Sequence[int]] = (),
+        profile: str | PathLike[str] | None = None,
+    ) -> Check:
         """A dry run of the first ``n`` items, in this thread: what goes into and out of each stage.
 
         Args:
             sample: A source, or an iterable of items.
             n: How many items.
+            sweep: Batch sizes to try besides: ``(1, 8, 32)`` for all batched stages, or by stage:
+                ``{"Ocr": (1, 8, 32)}``. The same items run once for each.
+            profile: A file for how long the stages took, by the number of items in a call; its shape is
+                that of :class:`fanfold.observe.profile.Profile`.
+
+        Raises:
+            UsageError: ``n`` is not positive (FF426), or the sweep does not fit the pipeline (FF444).
+            SourceError: The source cannot be read.
         """
         from fanfold.driver import run as driver
 
-        return driver.check(self.plan(), sample, n)
+        return driver.check(self.plan(), sample, n, sweep=sweep, profile=profile)
 
     def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """The sources' arguments in order."""

@@ -13,17 +13,17 @@ import os
 import sys
 import time
 import weakref
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from fanfold.backends.base import Backend, RunFacts, output_values
 from fanfold.backends.inline import InlineBackend
 from fanfold.data.sinks import SinkWriter, bind_sinks
-from fanfold.data.sources import from_items
+from fanfold.data.sources import Source, from_items
 from fanfold.dispatch.core import Core
 from fanfold.driver.admission import Admission, Duplicates, Opened, opened
-from fanfold.driver.check import Check, Recorder, recording
+from fanfold.driver.check import Check, Recorder, Sample, recording, resized, sweeps
 from fanfold.driver.collector import relaxed
 from fanfold.driver.delivery import Counted, Delivery, HandedOut, Order, Written, in_order
 from fanfold.driver.interrupts import Interrupts
@@ -184,26 +184,47 @@ def call(plan: Plan, values: Sequence[Any]) -> Any:
     return result.value
 
 
-def check(plan: Plan, source: Any, n: int = 3) -> Check:
+def check(
+    plan: Plan,
+    source: Any,
+    n: int = 3,
+    *,
+    sweep: Sequence[int] | Mapping[str, Sequence[int]] = (),
+    profile: str | os.PathLike[str] | None = None,
+) -> Check:
     """A dry run of the first ``n`` items, in this thread: what goes into and out of each stage.
 
     Args:
         plan: The compiled pipeline.
         source: A source, or an iterable of items.
         n: How many items.
+        sweep: Batch sizes to try besides, for all batched stages or by stage.
+        profile: Where to write how long the stages took.
 
     Raises:
-        UsageError: ``n`` is not positive.
+        UsageError: ``n`` is not positive, or the sweep does not fit the pipeline.
         SourceError: The source cannot be read.
     """
     if n < 1:
         raise UsageError("FF426", f"check() needs at least one item, not {n}.")
+    source = as_source(source)
+    tries = list(sweeps(plan, sweep))
+    if tries:
+        source = Sample(source.take(n))  # which perhaps can be read but once
     recorder = Recorder(plan)
-    job = _Job(
-        recording(plan, recorder), opened(as_source(source).take(n)), InlineBackend(), "inline"
-    )
-    report = job.run(Counted(), progress=False, duplicates="first")
-    return recorder.result(report)
+    report = _dry_run(recording(plan, recorder), source.take(n))
+    more = [Recorder(plan) for _ in tries]
+    for sizes, another in zip(tries, more, strict=True):
+        _dry_run(recording(resized(plan, sizes), another), source.take(n))
+    found = recorder.result(report, *more)
+    if profile is not None:
+        found.profile.write(profile)
+    return found
+
+
+def _dry_run(plan: Plan, source: Source[Any]) -> Report:
+    job = _Job(plan, opened(source), InlineBackend(), "inline")
+    return job.run(Counted(), progress=False, duplicates="first")
 
 
 def _provides_for_failures(plan: Plan) -> bool:
