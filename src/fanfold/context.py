@@ -231,12 +231,11 @@ def current(made: Context) -> Iterator[Context]:
 
 
 def direct_context(call: str, batch: int | None = None) -> Context:
-    """What a stage that is called directly finds: one item (or a batch of so many) that belongs to no run."""
+    """What a stage that is called directly finds: one item (or a batch of so many) that belongs to no run. The
+    keys are positions, as those of items that have none."""
     made = Context(call=call)
-    if batch is None:
-        made.begin(1, (ItemRun("", (), 0, 1),), 0)
-    else:
-        made.begin(1, (ItemRun("", (), 0, (1 << batch) - 1),))
+    items = tuple(ItemRun(str(n), (), n, 1) for n in range(1 if batch is None else batch))
+    made.begin(1, items, 0 if batch is None else None)
     return made
 
 

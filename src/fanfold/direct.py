@@ -7,7 +7,7 @@ once, asynchronous code has a loop, and :func:`fanfold.context` has an answer.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from types import GeneratorType
 from typing import Any, Final
 
@@ -100,7 +100,7 @@ def _length(value: Any) -> int:
         return 0
 
 
-def _inside(context: Context, children: Iterator[Any]) -> Iterator[Any]:
+def _inside(context: Context, children: Generator[Any, None, None]) -> Iterator[Any]:
     """The same children; the generator's code finds the context whenever it runs."""
     try:
         while True:
@@ -111,4 +111,5 @@ def _inside(context: Context, children: Iterator[Any]) -> Iterator[Any]:
                     return
             yield child
     finally:
-        children.close()  # type: ignore[attr-defined]  # a generator's own
+        with current(context):
+            children.close()

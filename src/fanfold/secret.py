@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from fanfold.errors import SetupError
 
+SHORTEST_CHARS: Final = 4
 _hidden: Final[dict[str, str]] = {}
 """By text that must not be shown: what is shown in its place."""
 
@@ -87,11 +88,17 @@ def names_in(value: Any) -> set[str]:
 
 
 def hide(name: str, value: str) -> None:
-    """From now on, show ``<secret name>`` in the place of ``value`` and of the forms it takes in messages."""
+    """From now on, show ``<secret name>`` in the place of ``value`` and of the forms it takes in messages.
+
+    A value of less than :data:`SHORTEST_CHARS` characters is not hidden: it could be told from any other text
+    no more than it could be kept secret.
+    """
+    if len(value) < SHORTEST_CHARS:
+        return
     from urllib.parse import quote, quote_plus
 
     forms = {value, repr(value)[1:-1], json.dumps(value)[1:-1], quote(value, ""), quote_plus(value)}
-    for form in forms - {""}:
+    for form in forms:
         _hidden[form] = f"<secret {name}>"
 
 

@@ -48,6 +48,7 @@ def _functions(thing: Any) -> Iterator[FunctionType]:
         thing = thing.func
     thing = inspect.unwrap(thing) if callable(thing) else thing
     if inspect.ismethod(thing):
+        yield from _functions(thing.__self__)
         thing = thing.__func__
     if isinstance(thing, FunctionType):
         yield thing

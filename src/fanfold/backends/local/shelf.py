@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from fanfold.backends.local.store import ArenaValues, BlockRef
 from fanfold.protocol import Rows
@@ -77,8 +77,9 @@ class ThreadValues(ArenaValues):
 
     def take_back(self, rows: Rows) -> None:
         """A block that nobody was told of."""
-        if rows.ref in self._shelf.blocks:
-            self._shelf.free((rows.ref,))
+        ref = cast(BlockRef, rows.ref)
+        if ref in self._shelf.blocks:
+            self._shelf.free((ref,))
         else:
             super().take_back(rows)
 
