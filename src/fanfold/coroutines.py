@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
+import weakref
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,7 +19,7 @@ T = TypeVar("T")
 
 
 class OwnLoop:
-    """A loop that lives from its first use until it is closed; what was made in it finds it again."""
+    """A loop that lives from its first use until it is closed, or forgotten; what was made in it finds it again."""
 
     def __init__(self) -> None:
         self._runner: asyncio.Runner | None = None
@@ -31,11 +32,21 @@ class OwnLoop:
         """
         import asyncio  # 20 ms that most pipelines do without
 
-        runner = self._runner = self._runner or asyncio.Runner()
+        result: T
+
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+            # Nobody closes what direct calls use, and a loop that is merely forgotten warns.
+            self._forgotten = weakref.finalize(self, _close_loop, self._runner)
+        runner = self._runner
         context = contextvars.copy_context()  # else it would be that of the first coroutine
         if _is_inside():
-            return _elsewhere(lambda: runner.run(coroutine, context=context))
-        return runner.run(coroutine, context=context)
+            result, error = _elsewhere(lambda: runner.run(_contained(coroutine), context=context))
+        else:
+            result, error = runner.run(_contained(coroutine), context=context)
+        if error is not None:
+            raise error
+        return result
 
     def call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Call an ordinary function inside of the loop, where it may make what belongs to one."""
@@ -50,10 +61,23 @@ class OwnLoop:
         runner, self._runner = self._runner, None
         if runner is None:
             return
+        self._forgotten.detach()
         if _is_inside():
             _elsewhere(runner.close)
         else:
             runner.close()
+
+
+async def _contained(coroutine: Coroutine[Any, Any, T]) -> tuple[Any, BaseException | None]:
+    """A coroutine's result, or which of the exceptions it raised that would break out of the loop itself."""
+    try:
+        return await coroutine, None
+    except (KeyboardInterrupt, SystemExit) as error:
+        return None, error
+
+
+def _close_loop(runner: asyncio.Runner) -> None:
+    runner.get_loop().close()
 
 
 def _is_inside() -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import gc
 import threading
 
 import pytest
@@ -65,3 +66,22 @@ def test_a_coroutine_sees_what_its_caller_sees(own):
         assert asyncio.run(inside()) == "me"
     finally:
         WHO.reset(token)
+
+
+def test_a_loop_that_is_forgotten_is_closed():
+    own = OwnLoop()
+    loop, _ = own.run(loop_and_thread())
+    del own
+    gc.collect()
+    assert loop.is_closed()
+
+
+def test_an_interrupt_comes_through_and_the_loop_lives_on(own, caplog):
+    async def interrupted():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        own.run(interrupted())
+    own.run(loop_and_thread())
+    gc.collect()
+    assert caplog.records == [], "asyncio has nothing to complain of"
