@@ -19,14 +19,18 @@ def test_outside_of_a_stage_there_is_none():
 def test_a_context_is_there_while_code_runs_in_it_and_in_this_thread_only():
     made = Context(run="r", call="Ocr", worker="Ocr[0]", attempt=2)
     seen = []
+
+    def elsewhere():
+        with pytest.raises(ff.UsageError) as caught:
+            ff.context()
+        seen.append(caught.value.code)
+
     with current(made):
         assert ff.context() is made
-        thread = threading.Thread(
-            target=lambda: seen.append(pytest.raises(ff.UsageError, ff.context))
-        )
+        thread = threading.Thread(target=elsewhere)
         thread.start()
         thread.join()
-    assert len(seen) == 1
+    assert seen == ["FF441"]
     with pytest.raises(ff.UsageError):
         ff.context()
 
@@ -44,7 +48,7 @@ def test_a_batch_has_an_entry_for_each_item_in_order():
         seed_of(3, "Ocr", key, ordinals)
         for key, ordinals in [("a.pdf", (7, 2)), ("a.pdf", (7, 4)), ("b.pdf", (8, 0))]
     ]
-    with pytest.raises(ff.UsageError, match="FF442 .*3 items, not one"):
+    with pytest.raises(ff.UsageError, match=r"FF442 .*3 items, not one"):
         _ = made.key
 
 
@@ -68,7 +72,7 @@ def test_a_root_has_one_ordinal():
 def test_who_is_not_told_learns_what_to_do():
     made = Context(call="Ocr")
     made.begin(1, ())
-    with pytest.raises(ff.UsageError, match="FF442 .*identities=True"):
+    with pytest.raises(ff.UsageError, match=r"FF442 .*identities=True"):
         _ = made.items
     with pytest.raises(ff.UsageError, match="FF442 a constructor"):
         _ = Context().seed
@@ -103,12 +107,12 @@ def test_counts_are_summed_by_call_and_handed_on_once():
 
 @pytest.mark.parametrize("n", [1.5, "1", None])
 def test_only_whole_things_are_counted(n):
-    with pytest.raises(ff.UsageError, match="FF443 .*whole number"):
+    with pytest.raises(ff.UsageError, match=r"FF443 .*whole number"):
         Context(call="Ocr").count("words", n)
 
 
 def test_a_constructor_counts_nothing():
-    with pytest.raises(ff.UsageError, match="FF443 .*constructor"):
+    with pytest.raises(ff.UsageError, match=r"FF443 .*constructor"):
         Context().count("words")
 
 

@@ -93,7 +93,7 @@ def test_a_generator_finds_the_context_whenever_it_runs_and_is_closed_when_it_is
     assert next(iter(children)) == ("count", 0)
     with pytest.raises(ff.UsageError):
         ff.context()
-    children.close()  # type: ignore[attr-defined]  # it is a generator
+    children.close()
     assert closed == ["count", "count"]
 
 

@@ -48,11 +48,11 @@ def _makes(node: Node) -> tuple[int, ...]:
 
 
 def _reads(node: Node) -> tuple[int, ...]:
-    """What a structural operation's values are put together of."""
+    """What a structural operation's values are put together of; children are stored by themselves."""
     match node:
-        case CallNode():
+        case CallNode() | ExpandNode():
             return ()
-        case ExpandNode() | GatherNode() | MergeNode():
+        case GatherNode() | MergeNode():
             return node.inputs
         case FilterNode() | SplitNode() | BroadcastNode() | FieldNode():
             return (node.input,)

@@ -91,7 +91,7 @@ def test_batches_are_under_way_together_begin_in_order_and_end_as_they_may():
         await settle()
         gates["e"].set()
         await asyncio.gather(*tasks)
-        assert stage.under_way[-1] == ()
+        assert not stage.under_way[-1]
 
     asyncio.run(main())
 

@@ -91,8 +91,8 @@ def serve(
             emit([worker_failed(worker, error, name)])
             return
         host = Host(runner)
-        emit([WorkerStarted(worker, pid=pid)])
         try:
+            emit([WorkerStarted(worker, pid=pid)])
             attach(host)
             await host.over
         finally:

@@ -110,19 +110,21 @@ def _serve_stage(setup: Setup, channel: WorkerChannel) -> None:
     except BaseException as error:
         emit([worker_failed(number, error, setup.name)])
         return
-    emit([WorkerStarted(number, pid=pid)])
-    while True:
-        started_s = time.perf_counter()
-        packed = channel.receive()
-        if packed is None:
-            runner.close()
-            return
-        batch, freed = unpack_work(packed)
-        values.free(freed)
-        if batch is not None:
-            board.begin(number, batch.batch)
-            runner.run(batch, wait_s=time.perf_counter() - started_s)
-            board.clear(number)
+    try:
+        emit([WorkerStarted(number, pid=pid)])
+        while True:
+            started_s = time.perf_counter()
+            packed = channel.receive()
+            if packed is None:
+                return
+            batch, freed = unpack_work(packed)
+            values.free(freed)
+            if batch is not None:
+                board.begin(number, batch.batch)
+                runner.run(batch, wait_s=time.perf_counter() - started_s)
+                board.clear(number)
+    finally:
+        runner.close()  # also if the run has ended before it could report
 
 
 def _serve_asynchronous(
