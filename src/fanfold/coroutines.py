@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class OwnLoop:
-    """A loop that lives from its first use until it is closed, or forgotten; what was made in it finds it again."""
+    """A loop that lives from its first use until it is closed or forgotten; what it made finds it again."""
 
     def __init__(self) -> None:
         self._runner: asyncio.Runner | None = None

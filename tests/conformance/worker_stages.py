@@ -115,4 +115,5 @@ hoard = ff.stage(Hoard, workers="thread")
 
 @ff.pipeline
 def hoarded(item: ff.Port[Any]) -> ff.Port[Any]:
-    return hoard()(hoard()(item))
+    kept: ff.Port[Any] = hoard()(hoard()(item))
+    return kept

@@ -89,7 +89,7 @@ def test_a_generator_finds_the_context_whenever_it_runs_and_is_closed_when_it_is
             closed.append(ff.context().call)
 
     assert list(count(2)) == [("count", 0), ("count", 1)]
-    children = count(5)
+    children: Any = count(5)
     assert next(iter(children)) == ("count", 0)
     with pytest.raises(ff.UsageError):
         ff.context()

@@ -138,7 +138,8 @@ class Recorder:
             seconds: dict[int, list[float]] = {}
             for recorder in (self, *more):
                 for items, durations in recorder.stages[index].seconds.items():
-                    seconds.setdefault(items, []).extend(durations)
+                    known = seconds.setdefault(items, [])
+                    known.extend(durations[: DURATIONS - len(known)])
             profiles[stage.name] = StageProfile(
                 stage.construct_s, stage.batched, {n: tuple(s) for n, s in seconds.items()}
             )

@@ -460,6 +460,7 @@ def test_idle_workers_are_closed_and_busy_ones_killed(tmp_path):
         run.submit(["busy"])
         deadline = time.monotonic() + HANG_S
         while not (tmp_path / "busy").exists():
+            run.backend.poll(0.01)  # which also sends
             assert time.monotonic() < deadline
     assert names(tmp_path) == ["busy", "closed", "closing"]
 
