@@ -61,7 +61,7 @@ class Context:
         """The call, such as ``Ocr#2``; empty in a constructor."""
         self.worker = worker
         """The worker, such as ``Ocr[0]``; empty outside of a run."""
-        self.attempt = attempt
+        self.attempt: int = attempt
         """Which try it is, from 1."""
         self._run_seed = run_seed
         self._counts = counts

@@ -91,6 +91,14 @@ def test_asynchronous_items_fail_by_themselves_and_the_stage_is_closed(kind, tmp
     assert notes(tmp_path) == {"closed": 1}
 
 
+@pytest.mark.parametrize("kind", ["process", "thread"], indirect=True)
+def test_as_many_items_as_it_says_are_with_an_asynchronous_worker_at_a_time(kind):
+    pipeline, backend = where(stages.fetched, kind)
+    pipeline = pipeline.using({"together": 5, "Remote.max_in_flight": 5})
+    values = [result.value for result in pipeline.stream([0, 1, 2, 5, 6], backend=backend)]
+    assert values == [0, 10, 20, 50, 60], "or else they would wait for each other for ever"
+
+
 def test_asynchronous_stages_make_children_and_take_batches(kind):
     pipeline, backend = where(stages.fanned, kind)
     values = [result.value for result in pipeline.stream([5, 0, 2], backend=backend)]

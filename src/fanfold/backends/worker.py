@@ -270,7 +270,7 @@ class BatchRun:
         self._whole = bool(delivery.has_items)
         self._due_s = clock() + RELEASE_S
         self._flush_s = 0.0
-        self.busy_s = 0.0
+        self.busy_s: float = 0.0
         """Time spent in the user's code."""
 
     def call(self, values: Sequence[Any]) -> Any:

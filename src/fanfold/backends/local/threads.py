@@ -41,11 +41,13 @@ class Bell:
     """What all threads report to: events for the driver, and a socket that wakes it."""
 
     def __init__(self) -> None:
-        self.socket, self._rope = socket.socketpair()
-        for end in (self.socket, self._rope):
+        ours, theirs = socket.socketpair()
+        self.socket: socket.socket = ours
+        self._rope = theirs
+        for end in (ours, theirs):
             end.setblocking(False)
         self._told: deque[tuple[int, Sequence[Event | BackendEvent]]] = deque()
-        self.closed = False
+        self.closed: bool = False
 
     def tell(self, worker: int, events: Sequence[Event | BackendEvent]) -> None:
         """From a thread: these events happened, together.

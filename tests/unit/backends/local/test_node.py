@@ -1,5 +1,6 @@
 """What is done once on this machine, whoever wants it first."""
 
+import functools
 import os
 import threading
 
@@ -17,9 +18,9 @@ def descriptor():
 
 
 def test_it_is_done_once_by_number(descriptor):
-    node, done = Node(descriptor, 2), []
+    node, done = Node(descriptor, 2), list[int]()
     for number in (0, 1, 1, 0):
-        node.once(number, lambda number=number: done.append(number))
+        node.once(number, functools.partial(done.append, number))
     assert done == [0, 1]
 
 

@@ -58,7 +58,7 @@ def test_a_constructor_runs_in_its_thread_and_shares_memory_with_the_program():
     assert threads_of_workers() == []
 
 
-def mixed(*kinds: str, first: Callable[..., Any] = s.identity) -> Plan:
+def mixed(*kinds: Any, first: Callable[..., Any] = s.identity) -> Plan:
     """Calls of which each reads what the one before it gives."""
     plan = call_plan(first, *(s.identity for _ in kinds[1:]))
     stages = tuple(
