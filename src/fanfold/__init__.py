@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-from fanfold.context import Context, context
 from fanfold.errors import (
     DefinitionError,
     FanfoldError,
@@ -33,11 +32,14 @@ if TYPE_CHECKING:
     from fanfold.data.sources import from_items
     from fanfold.driver.results import Result
     from fanfold.observe.report import Report
+    from fanfold.stage_context import Context, context
 
 _ON_FIRST_USE = {
+    "Context": "fanfold.stage_context",
     "File": "fanfold.data.files",
     "Report": "fanfold.observe.report",
     "Result": "fanfold.driver.results",
+    "context": "fanfold.stage_context",
     "from_items": "fanfold.data.sources",
     "read_files": "fanfold.data.file_source",
     "read_jsonl": "fanfold.data.jsonl_source",

@@ -11,9 +11,9 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from types import GeneratorType
 from typing import Any, Final
 
-from fanfold.context import Context, current, direct_context
 from fanfold.coroutines import OwnLoop
 from fanfold.secret import resolved
+from fanfold.stage_context import Context, current, direct_context
 
 _set_up: Final[set[type]] = set()
 """Classes whose ``setup_on_node`` has run in this process."""

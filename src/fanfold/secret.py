@@ -6,7 +6,6 @@ nothing of where values come from: whoever resolves brings the environment.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -95,6 +94,7 @@ def hide(name: str, value: str) -> None:
     """
     if len(value) < SHORTEST_CHARS:
         return
+    import json
     from urllib.parse import quote, quote_plus
 
     forms = {value, repr(value)[1:-1], json.dumps(value)[1:-1], quote(value, ""), quote_plus(value)}

@@ -21,9 +21,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from fanfold.backends.worker import BatchRun, StageRunner, show_failed_close
-from fanfold.context import current
 from fanfold.coroutines import OwnLoop
 from fanfold.protocol import RunBatch
+from fanfold.stage_context import current
 
 _Ended: TypeAlias = tuple[Any, BaseException | None]
 """What a call returned, or what it raised."""

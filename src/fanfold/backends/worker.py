@@ -13,7 +13,7 @@ Rules
    fails after what it gave.
 4. With several outputs each element, or child, is a tuple of so many.
 5. Of each task's children the first ``skip`` were released by an earlier attempt, and are not again.
-6. What a stage may ask of its surroundings (:mod:`fanfold.context`) is there while its code runs.
+6. What a stage may ask of its surroundings (:mod:`fanfold.stage_context`) is there while its code runs.
 7. An exception is never a value. An ``ItemFailure`` in the place of an item, an output or a child fails that
    task as if it were raised; any other exception there breaks the contract.
 """
@@ -34,12 +34,12 @@ from fanfold.backends.delivery import BYTES_PER_CHILD, Delivery, Emit, Opening
 from fanfold.backends.stage_plan import StagePlan
 from fanfold.backends.values import Values
 from fanfold.columns import get_field
-from fanfold.context import Context, Counts, current
 from fanfold.errors import UsageError
 from fanfold.failures import Failure, ItemFailure
 from fanfold.plan import CallNode
 from fanfold.protocol import BatchFinished, BatchRaised, RunBatch
 from fanfold.secret import redacted, resolved
+from fanfold.stage_context import Context, Counts, current
 
 RELEASE_S: Final = 0.005
 """Children, and results of single items, that have waited so long are reported."""

@@ -70,6 +70,8 @@ class Pool:
     workers: list[Worker] = field(default_factory=list)
     item_s: float | None = None
     """Measured time per item of a per-item stage (a moving mean)."""
+    noted: str = ""
+    """Why its idle workers are idle, if all of them are noted as such."""
 
     @property
     def held(self) -> int:

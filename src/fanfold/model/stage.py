@@ -13,13 +13,15 @@ import sys
 from collections import namedtuple
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fanfold.direct import DirectCalls
 from fanfold.errors import DefinitionError
 from fanfold.model.definition import StageDefinition, StageOptions, define
 from fanfold.model.port import Port
 from fanfold.model.trace import current, here
+
+if TYPE_CHECKING:
+    from fanfold.direct import DirectCalls
 
 
 class Stage:
@@ -81,6 +83,8 @@ class Stage:
 
     def _here(self) -> DirectCalls:
         if self._direct is None:
+            from fanfold.direct import DirectCalls  # declaring a pipeline does without
+
             definition = self._definition
             self._direct = DirectCalls(
                 definition.name,

@@ -17,6 +17,8 @@ from fanfold.backends.base import (
     WorkerSpec,
 )
 from fanfold.dispatch.core import Core
+from fanfold.engine import invariants
+from fanfold.engine.chunks import SPAN
 from fanfold.engine.commands import (
     Command,
     FinishRoots,
@@ -70,6 +72,9 @@ def run_observed(
     backend: Backend,
     roots: Sequence[tuple[Any, ...]],
     keys: Sequence[str] | None = None,
+    *,
+    span: int = SPAN,
+    checked: bool = False,
 ) -> Observed:
     """Run ``plan`` over ``roots`` on ``backend`` to its end, and close the backend.
 
@@ -78,12 +83,15 @@ def run_observed(
         backend: A backend that was not started yet.
         roots: For each root item one value per source.
         keys: The roots' keys; without them, their positions as text.
+        span: Items in a full chunk of the engine's state; small ones put every rule to work across chunks.
+        checked: Check the engine's invariants after every event (slow).
 
     Raises:
+        InternalError: An invariant is broken.
         AssertionError: The run hangs: nothing is under way, and it is not finished.
     """
     names = [str(position) for position in range(len(roots))] if keys is None else keys
-    run = _Run(plan, backend, roots, names)
+    run = _Run(plan, backend, roots, names, span=span, checked=checked)
     try:
         run.go()
     finally:
@@ -98,14 +106,18 @@ class _Run:
         backend: Backend,
         roots: Sequence[tuple[Any, ...]],
         keys: Sequence[str],
+        *,
+        span: int,
+        checked: bool,
     ) -> None:
+        self._checked = checked
         self._plan, self._backend, self._roots, self._keys = plan, backend, roots, keys
         self._workers: list[WorkerSpec] = []
         for stage in plan.stages:
             for replica in range(stage.replicas):
                 name = f"{stage.name}[{replica}]"
                 self._workers.append(WorkerSpec(len(self._workers), stage.index, name))
-        self._core = Core(plan, self._workers)
+        self._core = Core(plan, self._workers, span=span)
         self._admitted = 0
         self._time_s = 0.0
         self.observed = Observed({output.port: {} for output in plan.outputs})
@@ -137,6 +149,8 @@ class _Run:
             self._time_s = max(self._time_s, event.time_s)
             assert not isinstance(event, BackendEvent), "there is no writer"
             self._carry_out(self._core.handle(event))
+            if self._checked:
+                invariants.check(self._core.machine)
 
     def _admit(self) -> None:
         while self._admitted < len(self._roots) and (room := self._core.room()) > 0:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fanfold.columns import get_field
-from fanfold.context import Context, current
 from fanfold.coroutines import OwnLoop
 from fanfold.failures import Failure, ItemFailure
 from fanfold.plan import CallNode, ExpandNode, FieldNode, Plan
 from fanfold.protocol import ItemRun
 from fanfold.secret import resolved
+from fanfold.stage_context import Context, current
 
 NOBODY: Final = ItemRun("", (), 0, 1)
 """An item of which nothing is known."""

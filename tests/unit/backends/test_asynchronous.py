@@ -11,7 +11,6 @@ import pytest
 from fanfold.backends.asynchronous import AsyncRunner, OwnLoopRunner
 from fanfold.backends.inline import CONTAINED, MemoryValues
 from fanfold.backends.stage_plan import stage_plan
-from fanfold.context import context
 from fanfold.failures import ItemFailure
 from fanfold.plan import Plan
 from fanfold.protocol import (
@@ -22,6 +21,7 @@ from fanfold.protocol import (
     RunBatch,
     TasksFinished,
 )
+from fanfold.stage_context import context
 from tests.backends import Rig, call_plan
 
 CHILDREN = [[(0, ())]]

@@ -9,10 +9,10 @@ import pytest
 
 from fanfold import secret
 from fanfold.backends.base import RunFacts
-from fanfold.context import context, seed_of
 from fanfold.errors import SetupError
 from fanfold.protocol import BatchFinished, BatchRaised, ItemRun
 from fanfold.secret import Secret
+from fanfold.stage_context import context, seed_of
 from tests.backends import Rig, call_plan
 
 CHILDREN = [[(0, ())]]

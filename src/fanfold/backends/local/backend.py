@@ -39,6 +39,7 @@ from fanfold.backends.local.wire import pack_work, unpack_events
 from fanfold.backends.local.zygote import CLOSE_S, GRACE_S
 from fanfold.backends.readers import leaving
 from fanfold.backends.stage_plan import StagePlan, stage_plan
+from fanfold.backends.standard_streams import occupy
 from fanfold.backends.values import Unstorable
 from fanfold.blocks.arena import create
 from fanfold.columns import Column, Ref
@@ -124,6 +125,7 @@ class LocalBackend:
             DefinitionError: A stage or the writer cannot be sent to its process (FF406).
             SetupError: The process may not open enough files for so many workers (FF409).
         """
+        occupy()  # so that nothing of ours gets a number that workers' output is directed to
         threads = frozenset(
             stage.index for stage in plan.stages if (self._kind or stage.workers) == "thread"
         )

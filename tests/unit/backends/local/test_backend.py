@@ -17,7 +17,6 @@ from fanfold.backends.base import RecordsWritten, WriteFailed, WriterClosed
 from fanfold.backends.local.backend import ARENA_DIR_VARIABLE, LocalBackend
 from fanfold.backends.local.process import THREAD_VARIABLES
 from fanfold.columns import constant_blob
-from fanfold.context import context
 from fanfold.errors import DefinitionError, SetupError, SourceError
 from fanfold.protocol import (
     BatchFinished,
@@ -27,6 +26,7 @@ from fanfold.protocol import (
     WorkerFailed,
     WorkerStarted,
 )
+from fanfold.stage_context import context
 from tests import backend_stages as s
 from tests.backends import HANG_S, Session, call_plan, refs_of
 

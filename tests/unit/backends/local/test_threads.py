@@ -14,9 +14,9 @@ import pytest
 from fanfold.backends.local import lifeline
 from fanfold.backends.local.backend import LocalBackend
 from fanfold.backends.local.threads import Bell, Lease, RunIsOver
-from fanfold.context import context
 from fanfold.plan import Plan
 from fanfold.protocol import BatchFinished, TasksFinished, WorkerFailed, WorkerStarted
+from fanfold.stage_context import context
 from tests import backend_stages as s
 from tests.backends import HANG_S, Session, call_plan, refs_of
 

@@ -5,8 +5,8 @@ import threading
 import pytest
 
 import fanfold as ff
-from fanfold.context import Context, Counts, current, direct_context, seed_of
 from fanfold.protocol import ItemRun
+from fanfold.stage_context import Context, Counts, current, direct_context, seed_of
 
 PAGES = (ItemRun("a.pdf", (7,), 2, 0b101), ItemRun("b.pdf", (8,), 0, 0b1))
 
