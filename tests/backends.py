@@ -65,6 +65,7 @@ def call_plan(
     checks: Sequence[FieldCheck] = (),
     child_facts: bool = False,
     stored: bool = True,
+    **options: Any,
 ) -> Plan:
     """A plan of one call for each target, all alike; call ``i`` is of stage ``i``.
 
@@ -77,6 +78,7 @@ def call_plan(
         checks: Likewise.
         child_facts: They are reported of the first child stream instead.
         stored: Whether values are needed at all.
+        options: Of the stages, as :class:`StageSpec` has them.
     """
     levels = [Level(0, "document", 0)]
     ports = [PortSpec(i, f"source{i}", 0, None) for i in range(SOURCES)]
@@ -104,6 +106,7 @@ def call_plan(
                 method=method,
                 batch_size=batch_size,
                 cpus=cpus,
+                **options,
             )
         )
         made = tuple(port(0, call) for _ in range(outputs))
@@ -219,13 +222,15 @@ class Rig:
         step_s: How far each look at the clock moves it.
     """
 
+    make: type[StageRunner] = StageRunner
+
     def __init__(self, plan: Plan, *, step_s: float = 0.0, **options: Any) -> None:
         self.values = MemoryValues()
         self.flushes: list[list[BatchEvent]] = []
         self.time_s = 0.0
         self._step_s = step_s
         self._numbers = itertools.count()
-        self.runner = StageRunner(
+        self.runner = self.make(
             stage_plan(plan, 0),
             self.values,
             lambda events: self.flushes.append(list(events)),
@@ -238,7 +243,7 @@ class Rig:
         self.time_s += self._step_s
         return self.time_s
 
-    def run(self, *columns: Sequence[Any], skip: tuple[int, ...] = (), attempt: int = 1) -> Told:
+    def run(self, *columns: Sequence[Any], attempt: int = 1, **fields: Any) -> Told:
         """Run a batch of these inputs, one sequence per input, and tell what came of it."""
         count = len(columns[0])
         given = tuple(
@@ -247,7 +252,7 @@ class Rig:
         )
         number = next(self._numbers)
         self.flushes.clear()
-        self.runner.run(RunBatch(number, CALL, count, given, attempt=attempt, skip=skip))
+        self.runner.run(RunBatch(number, CALL, count, given, attempt=attempt, **fields))
         told = Told()
         for events in self.flushes:
             for event in events:

@@ -21,6 +21,7 @@ from fanfold.model.port import Children, Port
 from fanfold.model.stage import Stage
 from fanfold.outcomes import Outcome, Status
 from fanfold.pipeline import Pipeline, pipeline
+from fanfold.secret import Secret
 
 if TYPE_CHECKING:
     from fanfold.data.file_source import read_files
@@ -31,11 +32,14 @@ if TYPE_CHECKING:
     from fanfold.data.sources import from_items
     from fanfold.driver.results import Result
     from fanfold.observe.report import Report
+    from fanfold.stage_context import Context, context
 
 _ON_FIRST_USE = {
+    "Context": "fanfold.stage_context",
     "File": "fanfold.data.files",
     "Report": "fanfold.observe.report",
     "Result": "fanfold.driver.results",
+    "context": "fanfold.stage_context",
     "from_items": "fanfold.data.sources",
     "read_files": "fanfold.data.file_source",
     "read_jsonl": "fanfold.data.jsonl_source",
@@ -46,6 +50,7 @@ _ON_FIRST_USE = {
 
 __all__ = [
     "Children",
+    "Context",
     "DefinitionError",
     "Failure",
     "FanfoldError",
@@ -61,6 +66,7 @@ __all__ = [
     "Report",
     "Result",
     "RunStopped",
+    "Secret",
     "SetupError",
     "SinkError",
     "SourceError",
@@ -68,6 +74,7 @@ __all__ = [
     "Status",
     "UsageError",
     "broadcast",
+    "context",
     "expand",
     "field",
     "filter",

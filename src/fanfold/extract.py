@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol
 from fanfold.columns import get_field
 from fanfold.plan import Control, FieldCheck, Path, Stream
 from fanfold.protocol import ControlRows
+from fanfold.secret import redacted
 
 _MISSING: Final = object()
 """In the place of a field that is not there."""
@@ -194,7 +195,7 @@ def describe(value: Any) -> str:
         if issubclass(type(value), dict):
             keys = ", ".join(str(key)[:30] for key in list(value)[:_SHOWN_KEYS])
             more = ", …" if len(value) > _SHOWN_KEYS else ""
-            return f"a dict with the keys {keys or '(none)'}{more}"
-        return f"{_SHOWN.repr(value)} ({type(value).__name__})"
+            return redacted(f"a dict with the keys {keys or '(none)'}{more}")
+        return redacted(f"{_SHOWN.repr(value)} ({type(value).__name__})")
     except BaseException as error:  # a user's __repr__ may do anything
         return f"a {type(value).__name__} whose repr raises {type(error).__name__}"

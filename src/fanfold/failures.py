@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
+from fanfold.secret import redacted
+
 TRACEBACK_LIMIT_CHARS: Final = 8_000
 MESSAGE_LIMIT_CHARS: Final = 2_000
 
@@ -135,7 +137,8 @@ class Failure:
 
     @classmethod
     def from_exception(cls, error: BaseException, *, worker: str = "") -> Failure:
-        """The record of an exception that a user's stage raised or returned (bounded in size)."""
+        """The record of an exception that a user's stage raised or returned (bounded in size, and without the
+        values of secrets)."""
         name = type(error).__qualname__
         module = type(error).__module__
         qualified = name if module == "builtins" else f"{_text(module)}.{name}"
@@ -146,7 +149,9 @@ class Failure:
             inner = type(cause).__qualname__ if issubclass(type(cause), BaseException) else ""
             return cls(
                 kind="declared",
-                code=_text(error.code),  # records cross to the driver: nothing of a user's may
+                code=redacted(
+                    _text(error.code)
+                ),  # records cross to the driver: nothing of a user's may
                 message=_shorten(_text(cause) or inner, MESSAGE_LIMIT_CHARS),
                 exception=qualified,
                 traceback=_shorten(text, TRACEBACK_LIMIT_CHARS),
@@ -191,7 +196,8 @@ def _traced(error: BaseException) -> str:
 
 
 def _shorten(text: str, limit_chars: int) -> str:
-    """Keep head and tail: the head of a traceback names the entry, its tail the culprit."""
+    """Keep head and tail: the head of a traceback names the entry, its tail the culprit. No secret is left."""
+    text = redacted(text)
     if len(text) <= limit_chars:
         return text
     half = limit_chars // 2

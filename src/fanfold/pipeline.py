@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeVar, overload
 
@@ -34,7 +34,7 @@ R = TypeVar("R")
 
 
 _ANNOUNCED: Final = frozenset(
-    ("max_failed", "memory", "resume", "retries", "retry_failed", "seed", "timeout", "timeout_s")
+    ("max_failed", "memory", "resume", "retries", "retry_failed", "timeout", "timeout_s")
 )
 """Run options that will come; the last ones are often looked for here, where a stage will have them."""
 
@@ -179,8 +179,7 @@ class Pipeline(Generic[P, R]):
         if not dot:
             raise self._unknown(key, text)
         self._check_option(key, option)
-        kind = int | None if option == "batch_size" else int
-        return parse_text(f"option {key!r}", text, kind)
+        return parse_text(f"option {key!r}", text, TUNABLE[option])
 
     def _check_option(self, key: str, option: str) -> None:
         if option not in TUNABLE:
@@ -263,6 +262,7 @@ class Pipeline(Generic[P, R]):
         limit: int | None = None,
         progress: bool | None = None,
         duplicates: Literal["error", "first"] = "error",
+        seed: int = 0,
         **later: Any,
     ) -> Report:
         """Run the whole job: every item of a source, records into a sink.
@@ -277,6 +277,7 @@ class Pipeline(Generic[P, R]):
             limit: Take only so many items of the source, at least one.
             progress: False: show none. Otherwise standard error shows it, live on a terminal.
             duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
+            seed: What the seeds of items follow from (``ff.context().seed``).
             **later: Options that are not available yet, refused by name.
 
         Returns:
@@ -302,6 +303,7 @@ class Pipeline(Generic[P, R]):
             limit=limit,
             progress=progress,
             duplicates=duplicates,
+            seed=seed,
         )
 
     def stream(
@@ -311,6 +313,7 @@ class Pipeline(Generic[P, R]):
         backend: str | Backend = "local",
         order: Literal["source", "completed"] = "source",
         duplicates: Literal["error", "first"] = "error",
+        seed: int = 0,
         **later: Any,
     ) -> Generator[Result, None, None]:
         """Results as parents finish; lazy at both ends. Closing the iterator stops the run.
@@ -320,6 +323,7 @@ class Pipeline(Generic[P, R]):
             backend: As for :meth:`run`.
             order: Results in the order of the ``"source"``, or as they are ``"completed"``.
             duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
+            seed: What the seeds of items follow from (``ff.context().seed``).
             **later: Options that are not available yet, refused by name.
 
         Raises:
@@ -331,19 +335,34 @@ class Pipeline(Generic[P, R]):
         from fanfold.driver import run as driver
 
         return driver.stream(
-            self.plan(), items, backend=backend, order=order, duplicates=duplicates
+            self.plan(), items, backend=backend, order=order, duplicates=duplicates, seed=seed
         )
 
-    def check(self, sample: Any, n: int = 3) -> Check:
+    def check(
+        self,
+        sample: Any,
+        n: int = 3,
+        *,
+        sweep: Sequence[int] | Mapping[str, Sequence[int]] = (),
+        profile: str | PathLike[str] | None = None,
+    ) -> Check:
         """A dry run of the first ``n`` items, in this thread: what goes into and out of each stage.
 
         Args:
             sample: A source, or an iterable of items.
             n: How many items.
+            sweep: Batch sizes to try besides: ``(1, 8, 32)`` for all batched stages, or by stage:
+                ``{"Ocr": (1, 8, 32)}``. The same items run once for each.
+            profile: A file for how long the stages took, by the number of items in a call; its shape is
+                that of :class:`fanfold.observe.profile.Profile`.
+
+        Raises:
+            UsageError: ``n`` is not positive (FF426), or the sweep does not fit the pipeline (FF444).
+            SourceError: The source cannot be read.
         """
         from fanfold.driver import run as driver
 
-        return driver.check(self.plan(), sample, n)
+        return driver.check(self.plan(), sample, n, sweep=sweep, profile=profile)
 
     def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """The sources' arguments in order."""

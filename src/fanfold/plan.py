@@ -77,6 +77,17 @@ class StageSpec:
     """Cores that one replica may keep busy; OpenMP, BLAS and the like are sized to it."""
     generator: bool = False
     """True if the target is known to be a generator function: its single stream of yields is children."""
+    asynchronous: bool = False
+    """True if the entry point is ``async def``: it runs in an event loop of its worker's own."""
+    max_in_flight: int = 1
+    """How many calls of an asynchronous entry point one worker keeps going at a time; 1 for all others."""
+    retries: int = 0
+    """How often an item is tried again after an exception other than a declared failure."""
+    workers: Literal["process", "thread"] = "process"
+    """What a replica is: a process of its own, or a thread of the driver's process."""
+    identities: bool = False
+    """Whether the stage asks for the keys and ordinals of its items: batches must tell them
+    (:attr:`fanfold.protocol.RunBatch.identity`)."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A decorated function is imported by whoever unpickles this, as any function of a module is.

@@ -16,6 +16,8 @@ Rules
    what was released before. A task's own item streams arrive with ``TasksFinished``.
 4. A batch ends with exactly one of ``BatchFinished``, ``BatchRaised`` or its worker's ``WorkerDied``.
    Before ``BatchFinished``, each of its tasks was in exactly one ``TasksFinished`` (done or failed).
+5. A worker begins its batches in the order of submission. It ends them in that order too, unless its stage is
+   asynchronous: then up to ``max_in_flight`` of them are under way together and end as they may.
 """
 
 from __future__ import annotations
@@ -60,6 +62,22 @@ class StreamRows(NamedTuple):
 # ------------------------------------------------------------------------------------------- downwards
 
 
+class ItemRun(NamedTuple):
+    """Who some consecutive items of a batch are: siblings, in ordinal order.
+
+    Bit ``i`` of ``mask`` stands for the sibling with the ordinal ``first + i``; as many items are in the run as
+    bits are set.
+    """
+
+    key: str
+    """The root's key."""
+    above: tuple[int, ...]
+    """The ordinals of the siblings' ancestors, from the root's own position down to the direct parent; empty
+    for roots."""
+    first: int
+    mask: int
+
+
 class RunBatch(NamedTuple):
     """Run ``count`` items of one call together.
 
@@ -74,9 +92,16 @@ class RunBatch(NamedTuple):
     attempt: int = 1
     generation: int = 0
     skip: tuple[int, ...] = ()
+    identity: tuple[ItemRun, ...] = ()
+    """Who the tasks are, in their order; only for stages that ask (``StageSpec.identities``), so that it costs
+    the others nothing."""
 
 
 # --------------------------------------------------------------------------------------------- upwards
+
+
+Count: TypeAlias = tuple[str, str, int]
+"""A call, the name of something that its stage counts, and how many more (``ff.context().count``)."""
 
 
 class WorkerStarted(NamedTuple):
@@ -105,6 +130,8 @@ class WorkerDied(NamedTuple):
     time_s: float = 0.0
     running: int | None = None
     """The batch that it had begun and not ended, if any; others at it had not been started."""
+    alone: bool = True
+    """False: an asynchronous stage had begun other batches as well, so that none of them can be blamed."""
 
 
 class ChildrenReleased(NamedTuple):
@@ -157,6 +184,8 @@ class BatchFinished(NamedTuple):
     time_s: float = 0.0
     wait_s: float = 0.0
     """How long the worker had waited for this batch to arrive."""
+    counts: tuple[Count, ...] = ()
+    """What the stage has counted since the last batch that its worker ended."""
 
 
 class BatchRaised(NamedTuple):
@@ -167,6 +196,8 @@ class BatchRaised(NamedTuple):
     busy_s: float = 0.0
     attempt: int = 1
     time_s: float = 0.0
+    counts: tuple[Count, ...] = ()
+    """As of :class:`BatchFinished`: what was done is counted, also where it came to nothing."""
 
 
 BatchEvent: TypeAlias = (

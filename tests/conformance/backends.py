@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -15,4 +16,5 @@ BACKENDS: Final[dict[str, Callable[[], Backend]]] = {
     "twin": lambda: Twin(Random(7)),
     "inline": InlineBackend,
     "local": LocalBackend,
+    "threads": partial(LocalBackend, workers="thread"),
 }

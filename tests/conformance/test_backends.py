@@ -29,3 +29,10 @@ class TestLocal(BackendConformance):
 
     def backend(self) -> Backend:
         return LocalBackend()
+
+
+class TestThreads(BackendConformance):
+    """Workers that are threads of this process."""
+
+    def backend(self) -> Backend:
+        return LocalBackend(workers="thread")

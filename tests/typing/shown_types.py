@@ -49,6 +49,16 @@ class Model:
         return text
 
 
+class Remote:
+    """A class that is called asynchronously."""
+
+    def __init__(self, token: str) -> None:
+        self.token = token
+
+    async def __call__(self, text: str) -> int:
+        return len(text)
+
+
 @ff.stage
 def pages(file: str) -> Iterator[Page]:
     yield Page()
@@ -77,6 +87,21 @@ def either(a: str, b: int = 0) -> int:
 @ff.stage
 def split_words(text: str) -> list[str]:
     return text.split()
+
+
+@ff.stage(max_in_flight=4, retries=2, workers="thread")
+async def fetched(url: str) -> bytes:
+    return url.encode()
+
+
+@ff.stage
+async def joined(a: str, b: int) -> str:
+    return a * b
+
+
+@ff.stage(batch_size=4)
+async def fetched_together(urls: list[str]) -> list[bytes]:
+    return [url.encode() for url in urls]
 
 
 @ff.stage
@@ -129,6 +154,7 @@ score = ff.stage(Score)
 words = ff.stage(Words)
 model = ff.stage(Model, method="run")
 builtin = ff.stage(len)
+remote = ff.stage(Remote, max_in_flight=8)
 
 
 @ff.pipeline(level="document")
@@ -155,6 +181,9 @@ def to_text(file: ff.Port[str], n: ff.Port[int], *, weights: str = "w") -> ff.Po
     assert_type(some_ruin(text), ff.Port[int])
     assert_type(some_do_either(text), ff.Port[int])
     assert_type(builtin(text), ff.Port[int])
+    assert_type(fetched(text), ff.Port[bytes])
+    assert_type(joined(text, n), ff.Port[str])
+    assert_type(remote(ff.Secret("TOKEN"))(text), ff.Port[int])
 
     gathered = ff.gather(text)
     assert_type(gathered, ff.Port[list[str]])
@@ -196,6 +225,8 @@ def to_text(file: ff.Port[str], n: ff.Port[int], *, weights: str = "w") -> ff.Po
 def plain_values(n: ff.Port[int], text: ff.Port[str]) -> None:
     """Outside of pipelines, and where types are not known."""
     assert_type(add(1, 2), int)
+    assert_type(fetched("a"), bytes)
+    fetched_together(text).anything()
     assert_type(lengths(["a"]), Sequence[int])
     assert_type(ocr("w")([b"x"]), Sequence[str])
     assert_type(to_text(text, n), ff.Port[list[str]])
@@ -213,6 +244,7 @@ def wrong_code(n: ff.Port[int], text: ff.Port[str]) -> None:
     lengths(n)  # type: ignore[arg-type]
     words()(n)  # type: ignore[arg-type]
     pages(n)  # type: ignore[arg-type]
+    fetched(n)  # type: ignore[arg-type]
     scale(text, by=3)  # type: ignore[arg-type]
     ff.gather("text")  # type: ignore[call-overload]
     ff.gather(text, failed="skip")  # type: ignore[call-overload]

@@ -9,13 +9,26 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from fanfold.columns import Column, Ref
 from fanfold.errors import FanfoldError, SinkValueError
 from fanfold.failures import Failure
 from fanfold.plan import Plan
 from fanfold.protocol import Event, RootResult, Rows, RunBatch, WorkerFailed
+from fanfold.secret import redacted
+
+
+class RunFacts(NamedTuple):
+    """What stages may know of the run that they are in."""
+
+    name: str = ""
+    seed: int = 0
+    """What items' seeds follow from."""
+
+
+NO_RUN: Final = RunFacts()
+"""For workers that are started by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +39,8 @@ class WorkerSpec:
     stage: int
     name: str
     """``Ocr[2]``: the stage's name and the replica's number."""
+    run: RunFacts = NO_RUN
+    """The same for all workers of a run."""
 
 
 class RecordWriter(Protocol):
@@ -96,7 +111,8 @@ class Backend(Protocol):
         ...
 
     def submit(self, worker: int, batch: RunBatch) -> None:
-        """Send a batch; batches at one worker run in the order of submission. Never blocks."""
+        """Send a batch; a worker begins its batches in the order of submission, one at a time, or up to
+        ``max_in_flight`` at a time if its stage is asynchronous. Never blocks."""
         ...
 
     def restart(self, worker: int) -> None:
@@ -135,7 +151,10 @@ class Backend(Protocol):
         ...
 
     def close(self) -> None:
-        """End all workers and free everything."""
+        """End all workers and free everything.
+
+        Workers that are idle have a moment in which their stages' ``close()`` is called.
+        """
         ...
 
 
@@ -168,7 +187,7 @@ def worker_failed(worker: int, error: BaseException, name: str = "") -> WorkerFa
     """
     told = None
     if isinstance(error, FanfoldError):
-        told = (str(error.code), str(error.message), str(error.hint))
+        told = (str(error.code), redacted(str(error.message)), redacted(str(error.hint)))
     return WorkerFailed(worker, Failure.from_exception(error, worker=name), told=told)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from fanfold.backends.base import (
@@ -22,7 +22,7 @@ from fanfold.backends.base import (
     worker_failed,
     write_failed,
 )
-from fanfold.backends.stage_plan import stage_plan
+from fanfold.backends.stage_plan import StagePlan, stage_plan
 from fanfold.backends.worker import StageRunner
 from fanfold.columns import Column, Ref, assemble
 from fanfold.errors import SinkValueError
@@ -61,6 +61,17 @@ class MemoryValues:
         return [assemble(column, self.blocks.__getitem__) for column in columns]
 
 
+def make_runner(plan: StagePlan) -> type[StageRunner]:
+    """What runs a stage's batches one after the other, asynchronous or not."""
+    if not plan.stage.asynchronous:
+        return StageRunner
+    from fanfold.backends.asynchronous import (
+        OwnLoopRunner,  # and asyncio: 20 ms that most runs save
+    )
+
+    return OwnLoopRunner
+
+
 class InlineBackend:
     """Runs batches in this thread, in the order of submission.
 
@@ -73,6 +84,8 @@ class InlineBackend:
         self._values = MemoryValues()
         self._events: list[Event | BackendEvent] = []
         self._runners: dict[int, StageRunner] = {}
+        self._set_up: set[int] = set()
+        """Classes, by number, whose ``setup_on_node`` has run."""
         self._specs: dict[int, WorkerSpec] = {}
         self._batches: deque[tuple[int, RunBatch]] = deque()
         self._starting: deque[int] = deque()
@@ -156,12 +169,15 @@ class InlineBackend:
     def _construct(self, worker: int) -> None:
         assert self._plan is not None, "start() comes first"
         spec = self._specs[worker]
-        runner = StageRunner(
-            stage_plan(self._plan, spec.stage),
+        plan = stage_plan(self._plan, spec.stage)
+        runner = make_runner(plan)(
+            plan,
             self._values,
             self._tell,
             worker=spec.name,
+            run=spec.run,
             contain=self._contain,
+            once=self._once,
         )
         try:
             runner.construct()
@@ -170,6 +186,11 @@ class InlineBackend:
             return
         self._runners[worker] = runner
         self._tell([WorkerStarted(worker)])
+
+    def _once(self, number: int, setup: Callable[[], object]) -> None:
+        if number not in self._set_up:
+            setup()
+            self._set_up.add(number)
 
     def _tell(self, events: Sequence[Event | BackendEvent]) -> None:
         now_s = time.monotonic()
@@ -180,9 +201,11 @@ class InlineBackend:
         return ""
 
     def close(self) -> None:
-        """Forget workers and values; close the writer if nobody has."""
+        """Close stages and forget workers and values; close the writer if nobody has."""
         writer, self._writer = self._writer, None
-        self._runners.clear()
+        runners, self._runners = self._runners, {}
+        for runner in runners.values():
+            runner.close()
         self._batches.clear()
         self._values.blocks.clear()
         if writer is not None:

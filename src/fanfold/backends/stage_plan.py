@@ -20,6 +20,8 @@ class StagePlan:
     streams: Mapping[int, CallStreams]
     controls: Mapping[int, Control]
     checks: Mapping[int, FieldCheck]
+    class_number: int = 0
+    """The same for all stages of one class, which are set up on a node together."""
 
 
 def stage_plan(plan: Plan, stage: int) -> StagePlan:
@@ -31,10 +33,12 @@ def stage_plan(plan: Plan, stage: int) -> StagePlan:
         for call in streams.values()
         for stream in (*call.items, *(s for e in call.expansions for s in e.streams))
     ]
+    spec = plan.stages[stage]
     return StagePlan(
-        plan.stages[stage],
+        spec,
         calls,
         streams,
         {index: plan.controls[index] for stream in told for index, _ in stream.controls},
         {index: plan.checks[index] for stream in told for index, _ in stream.checks},
+        next(other.index for other in plan.stages if other.target is spec.target),
     )

@@ -13,18 +13,23 @@ Rules
    fails after what it gave.
 4. With several outputs each element, or child, is a tuple of so many.
 5. Of each task's children the first ``skip`` were released by an earlier attempt, and are not again.
-6. An exception is never a value. An ``ItemFailure`` or ``ParentFailure`` in the place of an item, an output
+6. What a stage may ask of its surroundings (:mod:`fanfold.stage_context`) is there while its code runs.
+7. An exception is never a value. An ``ItemFailure`` or ``ParentFailure`` in the place of an item, an output
    or a child fails that task as if it were raised; any other exception there breaks the contract. Of several
    in one task's results a parent failure decides.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
+from fanfold.backends.base import NO_RUN, RunFacts
 from fanfold.backends.children import holds_exception, kind_of, listed
 from fanfold.backends.delivery import BYTES_PER_CHILD, Delivery, Emit, Opening
 from fanfold.backends.stage_plan import StagePlan
@@ -34,9 +39,13 @@ from fanfold.errors import UsageError
 from fanfold.failures import Failure, ItemFailure, ParentFailure, declared
 from fanfold.plan import CallNode
 from fanfold.protocol import BatchFinished, BatchRaised, RunBatch
+from fanfold.secret import redacted, resolved
+from fanfold.stage_context import Context, Counts, current
 
 RELEASE_S: Final = 0.005
 """Children, and results of single items, that have waited so long are reported."""
+Once: TypeAlias = Callable[[int, Callable[[], object]], object]
+"""Given the number of a class and its set-up, calls it if nobody on this node has."""
 
 
 class ContractBroken(Exception):
@@ -55,7 +64,10 @@ class StageRunner:
         values: Where values are.
         emit: Takes the events of a batch, those of one flush together.
         worker: The replica's name, for failures.
+        run: What is known of the run.
         contain: Exceptions of users' code that fail its items; others go through to who runs the batch.
+        once: Calls a class's ``setup_on_node``, given the number of the class, unless that was done on this
+            node before.
         clock: Seconds since whenever.
     """
 
@@ -66,26 +78,57 @@ class StageRunner:
         emit: Emit,
         *,
         worker: str = "",
+        run: RunFacts = NO_RUN,
         contain: tuple[type[BaseException], ...] = (BaseException,),
+        once: Once = lambda _, setup: setup(),
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._plan = plan
         self._values = values
         self._emit = emit
         self._worker = worker
+        self._facts = run
         self._contain = contain
+        self._once = once
         self._clock = clock
         self._function: Callable[..., Any] | None = None
+        self._instance: Any = None
+        self._static: dict[int, Mapping[str, Any]] = {}
+        self._contexts: dict[int, Context] = {}
+        self._counts = Counts()
 
     def construct(self) -> None:
-        """Make the stage's callable; a class is constructed here, once.
+        """Make the stage's callable; a class is set up on the node and constructed here, once.
 
         Raises:
+            SetupError: A secret is not known (FF440).
             BaseException: Whatever the constructor raises.
         """
         spec = self._plan.stage
-        target = spec.target(*spec.args, **dict(spec.kwargs)) if spec.is_class else spec.target
+        target: Any = spec.target
+        self._static = {
+            index: resolved(dict(call.static), os.environ)
+            for index, call in self._plan.calls.items()
+        }
+        self._contexts = {
+            index: self._context(call.name) for index, call in self._plan.calls.items()
+        }
+        if spec.is_class:
+            with current(self._context("")):
+                if (setup := getattr(target, "setup_on_node", None)) is not None:
+                    self._once(self._plan.class_number, setup)
+                args, kwargs = resolved((spec.args, dict(spec.kwargs)), os.environ)
+                self._instance = target = target(*args, **kwargs)
         self._function = target if spec.method is None else getattr(target, spec.method)
+
+    def _context(self, call: str) -> Context:
+        return Context(
+            run=self._facts.name,
+            call=call,
+            worker=self._worker,
+            run_seed=self._facts.seed,
+            counts=self._counts,
+        )
 
     def run(self, batch: RunBatch, *, wait_s: float = 0.0) -> None:
         """Run a batch; every event that the protocol asks for is emitted before this returns.
@@ -97,8 +140,38 @@ class StageRunner:
         Raises:
             BaseException: What users' code raised, if it is not among those to contain.
         """
+        run = self._open(batch)
+        batched = self._plan.stage.batch_size is not None
+        with current(run.context):
+            try:
+                columns = self._values.read(batch.columns)
+                results = run.call_once(columns) if batched else None
+            except BaseException as error:
+                if self._blame(run, error):
+                    return
+            else:
+                if results is None:
+                    run.one_by_one(columns)
+                else:
+                    run.deliver(results)
+        self._finish(run, wait_s)
+
+    def close(self) -> None:
+        """Call the ``close()`` of what was constructed, if it has one; what that raises is only shown."""
+        close = getattr(self._instance, "close", None)
+        if callable(close):
+            try:
+                close()
+            except Exception:
+                show_failed_close(self._worker)
+
+    def _open(self, batch: RunBatch) -> BatchRun:
         assert self._function is not None, "construct() comes first"
         call = self._plan.calls[batch.call]
+        context = self._contexts[batch.call]
+        context.begin(
+            batch.attempt, batch.identity, 0 if self._plan.stage.batch_size is None else None
+        )
         delivery = Delivery(
             batch,
             self._plan,
@@ -108,26 +181,41 @@ class StageRunner:
             self._emit,
             self._worker,
         )
-        run = _BatchRun(batch, call, self._function, delivery, self.failure, self._clock)
-        try:
-            columns = self._values.read(batch.columns)
-            batched = self._plan.stage.batch_size is not None
-            results = run.call_once(columns) if batched else None
-        except BaseException as error:
-            # Who of several is guilty is not known; the same holds for inputs that cannot be unpickled.
-            failure = self.failure(error)
-            if batch.count > 1:
-                raised = BatchRaised(batch.batch, failure, run.busy_s, attempt=batch.attempt)
-                self._emit([raised])
-                return
-            delivery.failed(0, failure)
-        else:
-            if results is None:
-                run.one_by_one(columns)
-            else:
-                run.deliver(results)
-        finished = BatchFinished(batch.batch, run.busy_s, attempt=batch.attempt, wait_s=wait_s)
-        delivery.flush(batch.count, finished)
+        return BatchRun(
+            batch,
+            call,
+            self._function,
+            self._static[batch.call],
+            context,
+            delivery,
+            self.failure,
+            self._clock,
+        )
+
+    def _blame(self, run: BatchRun, error: BaseException) -> bool:
+        """A batch as a whole has raised: its one item fails. Of several it is not known who is guilty, and the
+        same holds for inputs that cannot be unpickled: then the batch has ended, and this is true."""
+        batch, failure = run.batch, self.failure(error)
+        if batch.count > 1:
+            counts = self._counts.take()
+            raised = BatchRaised(
+                batch.batch, failure, run.busy_s, attempt=batch.attempt, counts=counts
+            )
+            self._emit([raised])
+            return True
+        run.delivery.failed(0, failure)
+        return False
+
+    def _finish(self, run: BatchRun, wait_s: float) -> None:
+        batch = run.batch
+        finished = BatchFinished(
+            batch.batch,
+            run.busy_s,
+            attempt=batch.attempt,
+            wait_s=wait_s,
+            counts=self._counts.take(),
+        )
+        run.delivery.flush(batch.count, finished)
 
     def failure(self, error: BaseException) -> Failure:
         """The record of an error that is contained; any other goes through.
@@ -149,7 +237,12 @@ class StageRunner:
         return Failure.from_exception(error, worker=self._worker)
 
 
-class _BatchRun:
+def show_failed_close(worker: str) -> None:
+    """Show the exception at hand where the worker's output goes: after the run nothing can fail any more."""
+    sys.stderr.write(f"close() of worker {worker} raised:\n{redacted(traceback.format_exc())}")
+
+
+class BatchRun:
     """One batch on its way through the user's code."""
 
     def __init__(
@@ -157,17 +250,20 @@ class _BatchRun:
         batch: RunBatch,
         call: CallNode,
         function: Callable[..., Any],
+        static: Mapping[str, Any],
+        context: Context,
         delivery: Delivery,
         failure: Callable[[BaseException], Failure],
         clock: Callable[[], float],
     ) -> None:
-        self._batch = batch
+        self.batch = batch
+        self.context = context
+        self.delivery = delivery
         self._function = function
-        self._delivery = delivery
         self._failure = failure
         self._clock = clock
         self._outputs = len(call.outputs)
-        self._static = call.static
+        self._static = static
         self._positional = [i for i, item in enumerate(call.inputs) if item.keyword is None]
         self._keywords = {
             item.keyword: i for i, item in enumerate(call.inputs) if item.keyword is not None
@@ -175,10 +271,11 @@ class _BatchRun:
         self._whole = bool(delivery.has_items)
         self._due_s = clock() + RELEASE_S
         self._flush_s = 0.0
-        self.busy_s = 0.0
+        self.busy_s: float = 0.0
         """Time spent in the user's code."""
 
-    def _call(self, values: Sequence[Any]) -> Any:
+    def call(self, values: Sequence[Any]) -> Any:
+        """What the user's function returns for these inputs."""
         positional = [values[i] for i in self._positional]
         if not (self._keywords or self._static):
             return self._function(*positional)
@@ -196,22 +293,29 @@ class _BatchRun:
         """
         started = self._clock()
         try:
-            returned = self._call(columns)
-            results = listed(returned)
+            return self.results_of(self.call(columns))
         finally:
             self.busy_s = self._clock() - started
-        if results is not None and len(results) == self._batch.count:
+
+    def results_of(self, returned: Any) -> list[Any]:
+        """What a batched stage returned, as a list.
+
+        Raises:
+            ContractBroken: It is something else, or not one result for each item.
+        """
+        results = listed(returned)
+        if results is not None and len(results) == self.batch.count:
             return results
         got = kind_of(returned) if results is None else f"{len(results)}"
         raise ContractBroken(
-            f"for a batch of {self._batch.count} items it must return a list of {self._batch.count} "
+            f"for a batch of {self.batch.count} items it must return a list of {self.batch.count} "
             f"results, got {got}"
         )
 
     def deliver(self, results: list[Any]) -> None:
         """Take in the results of all tasks of a batched stage."""
-        delivery = self._delivery
-        if self._outputs == 1 and not self._batch.skip and not holds_exception(results):
+        delivery = self.delivery
+        if self._outputs == 1 and not self.batch.skip and not holds_exception(results):
             openings = delivery.openings
             if not openings or (
                 set(map(type, results)) == {list}
@@ -244,25 +348,43 @@ class _BatchRun:
 
     def one_by_one(self, columns: Sequence[list[Any]]) -> None:
         """Run each item by itself; one that fails harms no other."""
-        delivery, last = self._delivery, self._batch.count - 1
+        last = self.batch.count - 1
         started = self._clock()
+        identified = bool(self.batch.identity)
         for task, values in enumerate(zip(*columns, strict=True)):
+            if identified:
+                self.context.move(task)
             try:
-                returned = self._call(values)
-                if issubclass(type(returned), Iterator):
-                    self._stream(task, returned)
-                else:
-                    self._finish(task, returned)
+                self.take(task, self.call(values))
             except BaseException as error:
-                delivery.failed(task, self._failure(error))
+                self.fail(task, error)
             if task != last and self._clock() >= self._due_s:
                 self._flush(task + 1)
         self.busy_s = self._clock() - started - self._flush_s
 
+    def take(self, task: int, returned: Any) -> None:
+        """Take in what the next task returned.
+
+        Raises:
+            BaseException: The task has failed.
+        """
+        if issubclass(type(returned), Iterator):
+            self._stream(task, returned)
+        else:
+            self._finish(task, returned)
+
+    def fail(self, task: int, error: BaseException) -> None:
+        """The next task has failed.
+
+        Raises:
+            BaseException: ``error``, if it is not among those to contain.
+        """
+        self.delivery.failed(task, self._failure(error))
+
     def _flush(self, stop: int) -> None:
         """Report on the way."""
         started = self._clock()
-        self._delivery.flush(stop)
+        self.delivery.flush(stop)
         now = self._clock()
         self._flush_s += now - started
         self._due_s = now + RELEASE_S
@@ -275,13 +397,13 @@ class _BatchRun:
         """
         outputs = self._unpacked(value, "return")
         opened: list[tuple[Opening, list[list[Any]]]] = []
-        for opening in self._delivery.openings:
+        for opening in self.delivery.openings:
             children = _children(opening, outputs)
             if children is not None:
                 opened.append((opening, self._fresh(task, children)))
         for opening, children in opened:
             opening.add(task, children)
-        self._delivery.done(outputs)
+        self.delivery.done(outputs)
 
     def _unpacked(self, value: Any, verb: str) -> Sequence[Any]:
         """A value for each output."""
@@ -304,7 +426,7 @@ class _BatchRun:
 
     def _fresh(self, task: int, children: list[list[Any]]) -> list[list[Any]]:
         """The children that no earlier attempt released."""
-        skip = self._batch.skip[task] if self._batch.skip else 0
+        skip = self.batch.skip[task] if self.batch.skip else 0
         if not skip:
             return children
         self._check_skip(skip, len(children[0]))
@@ -324,8 +446,8 @@ class _BatchRun:
         Raises:
             BaseException: What it raises; the children that it gave before are collected or released.
         """
-        delivery, clock = self._delivery, self._clock
-        skip = self._batch.skip[task] if self._batch.skip else 0
+        delivery, clock = self.delivery, self._clock
+        skip = self.batch.skip[task] if self.batch.skip else 0
         whole: list[list[Any]] = [[] for _ in range(self._outputs)]
         collected = _Collected(task, delivery)
         targets, room, single = collected.targets, collected.room, self._outputs == 1

@@ -100,15 +100,17 @@ def _input(plan: Plan, call: CallNode, position: int) -> str:
 def _how(stage: StageSpec) -> str:
     if stage.generator:
         return "one item at a time, yields children"
-    if stage.batch_size is None:
-        return "one item at a time"
-    return f"batches of up to {stage.batch_size}"
+    if stage.batch_size is not None:
+        going = f", {stage.max_in_flight} going" if stage.asynchronous else ""
+        return f"batches of up to {stage.batch_size}{going}"
+    return f"{stage.max_in_flight} items going" if stage.asynchronous else "one item at a time"
 
 
 def _pools(plan: Plan) -> list[list[str]]:
     rows = []
     for stage in plan.stages:
-        workers = "1 worker" if stage.replicas == 1 else f"{stage.replicas} workers"
+        worker = "thread" if stage.workers == "thread" else "worker"
+        workers = f"1 {worker}" if stage.replicas == 1 else f"{stage.replicas} {worker}s"
         cores = "1 core each" if stage.cpus == 1 else f"{stage.cpus} cores each"
         calls = [call.name for call in plan.calls() if call.stage == stage.index]
         rows.append([stage.name, workers, cores, _made_of(stage), f"for {', '.join(calls)}"])

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from fanfold.compiler.levels import Levels
 from fanfold.compiler.streams import build_streams
-from fanfold.model.definition import StageDefinition
+from fanfold.model.definition import MAX_IN_FLIGHT, StageDefinition
 from fanfold.model.graph import (
     BroadcastOp,
     CallOp,
@@ -27,6 +27,7 @@ from fanfold.model.graph import (
     RecordOp,
     SplitOp,
 )
+from fanfold.model.mentions import mentions
 from fanfold.plan import (
     BroadcastNode,
     CallNode,
@@ -332,6 +333,20 @@ class _Lowering:
                     replicas=stage.options.replicas,
                     cpus=stage.options.cpus,
                     generator=stage.generator,
+                    asynchronous=stage.asynchronous,
+                    max_in_flight=_max_in_flight(stage),
+                    retries=stage.options.retries,
+                    workers=stage.options.workers,
+                    identities=_wants_identities(stage),
                 )
             )
         return self.stage_of[stage]
+
+
+def _max_in_flight(stage: StageDefinition) -> int:
+    return (stage.options.max_in_flight or MAX_IN_FLIGHT) if stage.asynchronous else 1
+
+
+def _wants_identities(stage: StageDefinition) -> bool:
+    wanted = stage.options.identities
+    return mentions(stage.target, "context") if wanted is None else wanted

@@ -94,6 +94,7 @@ class Core:
                 stage.index,
                 tuple(call.index for call in plan.calls() if call.stage == stage.index),
                 stage.batch_size,
+                stage.max_in_flight,
             )
             for stage in plan.stages
         }
@@ -108,7 +109,7 @@ class Core:
         self._producers = _producing_calls(plan)
         self._exhausted = False
         self._window = OPEN_ROOTS + sum(
-            4 * (pool.batch_size or 1) * len(pool.workers)
+            4 * (pool.batch_size or 1) * pool.max_in_flight * len(pool.workers)
             for pool in self._pools.values()
             if any(_level(plan, call) == 0 for call in pool.calls)
         )
@@ -217,7 +218,7 @@ class Core:
             self._serve_alone(pool, time_s, commands)
         if waiting:
             # Nothing is sent ahead while items wait to run alone, or no worker would ever be free for them.
-            self._serve_batches(pool, time_s, commands, 1 if alone else AHEAD)
+            self._serve_batches(pool, time_s, commands, 1 if alone else pool.held)
             if any(queues[call].count for call in pool.calls):
                 self._note_idle(pool, DOWNSTREAM_FULL, time_s)
                 return
@@ -247,7 +248,7 @@ class Core:
                     if chosen is None:
                         return
                     full = self.machine.queues[chosen].count >= (pool.batch_size or 1)
-                    if held and not full and self._more_to_come(chosen):
+                    if held >= pool.max_in_flight and not full and self._more_to_come(chosen):
                         break
                     started = self.machine.take(chosen, self._limit(pool, chosen))
                 if started is None:
@@ -294,7 +295,8 @@ class Core:
         added = self.machine.queues[consumer].total / executed if executed else 0
         producer = self._pool_of_call[call]
         burst = added * (producer.batch_size or self._message_items(producer))
-        return BACKLOG_BATCHES * size * max(1, len(pool.workers)) + int(burst)
+        places = max(1, len(pool.workers)) * pool.max_in_flight
+        return BACKLOG_BATCHES * size * places + int(burst)
 
     def _limit(self, pool: Pool, call: int) -> int:
         """How many items to send at once."""
@@ -305,8 +307,8 @@ class Core:
 
     @staticmethod
     def _message_items(pool: Pool) -> int:
-        if pool.item_s is None:
-            return 1
+        if pool.item_s is None or pool.max_in_flight > 1:
+            return 1  # of an asynchronous stage each result is to come by itself
         return max(1, min(MESSAGE_ITEMS, int(MESSAGE_S / max(pool.item_s, 1e-6))))
 
     def _more_to_come(self, call: int) -> bool:

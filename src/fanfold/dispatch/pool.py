@@ -65,11 +65,18 @@ class Pool:
     stage: int
     calls: tuple[int, ...]
     batch_size: int | None
+    max_in_flight: int = 1
+    """Batches that a worker runs at the same time (asynchronous stages)."""
     workers: list[Worker] = field(default_factory=list)
     item_s: float | None = None
     """Measured time per item of a per-item stage (a moving mean)."""
     noted: str = ""
     """Why its idle workers are idle, if all of them are noted as such."""
+
+    @property
+    def held(self) -> int:
+        """How many batches a worker may hold: those that it runs, and the next."""
+        return self.max_in_flight + AHEAD - 1
 
     def learn(self, items: int, busy_s: float) -> None:
         """A batch of ``items`` took ``busy_s`` seconds."""

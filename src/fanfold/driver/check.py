@@ -9,10 +9,13 @@ from __future__ import annotations
 import dataclasses
 import pickle
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fanfold.data.sources import Source
+from fanfold.errors import UsageError
+from fanfold.observe.profile import DURATIONS, Profile, StageProfile
 from fanfold.observe.report import FailureGroup, Report, duration
 from fanfold.plan import Plan, StageSpec
 
@@ -42,6 +45,16 @@ class StageCheck:
     unpicklable: str = ""
     """Why a result, or the stage itself, cannot travel between processes; empty if it can."""
     looked_at: int = 0
+    batched: bool = False
+    seconds: dict[int, list[float]] = field(default_factory=dict)
+    """By the number of items in a call: how long each call took."""
+
+    def note(self, items: int, seconds: float) -> None:
+        """A call took so long."""
+        self.busy_s += seconds
+        known = self.seconds.setdefault(items, [])
+        if len(known) < DURATIONS:
+            known.append(seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +63,8 @@ class Check:
 
     stages: tuple[StageCheck, ...]
     report: Report
+    profile: Profile
+    """How long the stages took, by the number of items in a call; those of a sweep included."""
 
     @property
     def ok(self) -> bool:
@@ -111,11 +126,24 @@ class Recorder:
     """
 
     def __init__(self, plan: Plan) -> None:
-        self.stages = {stage.index: StageCheck(stage.name) for stage in plan.stages}
+        self.stages = {
+            stage.index: StageCheck(stage.name, batched=stage.batch_size is not None)
+            for stage in plan.stages
+        }
 
-    def result(self, report: Report) -> Check:
-        """The findings, once the dry run has ended with ``report``."""
-        return Check(tuple(self.stages.values()), report)
+    def result(self, report: Report, *more: Recorder) -> Check:
+        """The findings, once the dry run has ended with ``report``; of ``more`` only the durations count."""
+        profiles: dict[str, StageProfile] = {}
+        for index, stage in self.stages.items():
+            seconds: dict[int, list[float]] = {}
+            for recorder in (self, *more):
+                for items, durations in recorder.stages[index].seconds.items():
+                    known = seconds.setdefault(items, [])
+                    known.extend(durations[: DURATIONS - len(known)])
+            profiles[stage.name] = StageProfile(
+                stage.construct_s, stage.batched, {n: tuple(s) for n, s in seconds.items()}
+            )
+        return Check(tuple(self.stages.values()), report, Profile(report.pipeline, profiles))
 
 
 def recording(plan: Plan, recorder: Recorder) -> Plan:
@@ -124,22 +152,73 @@ def recording(plan: Plan, recorder: Recorder) -> Plan:
     return dataclasses.replace(plan, stages=stages)
 
 
-def _wrapped(stage: StageSpec, seen: StageCheck) -> StageSpec:
-    seen.unpicklable = _why_not_picklable(stage)
+class Sample(Source[Any]):
+    """Items of a source, read at once and kept, keys and all."""
 
-    def entry(target: Any) -> Callable[..., Any]:
+    def __init__(self, source: Source[Any]) -> None:
+        self._pairs = list(source)
+        self._source = source
+        self.unique_keys = source.unique_keys
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return iter(self._pairs)
+
+    def __repr__(self) -> str:
+        return repr(self._source)
+
+
+def resized(plan: Plan, sizes: Mapping[str, int]) -> Plan:
+    """The same plan with other batch sizes for these stages."""
+    stages = tuple(
+        dataclasses.replace(stage, batch_size=sizes.get(stage.name, stage.batch_size))
+        for stage in plan.stages
+    )
+    return dataclasses.replace(plan, stages=stages)
+
+
+def sweeps(
+    plan: Plan, sweep: Sequence[int] | Mapping[str, Sequence[int]]
+) -> Iterator[Mapping[str, int]]:
+    """Batch sizes by stage, one mapping for each run of a sweep.
+
+    Raises:
+        UsageError: A stage is not there or not batched, or a size is none (FF444).
+    """
+    batched = [stage.name for stage in plan.stages if stage.batch_size is not None]
+    wanted = sweep if isinstance(sweep, Mapping) else dict.fromkeys(batched, sweep)
+    for name, sizes in wanted.items():
+        good = all(type(size) is int and size > 0 for size in sizes)
+        if name not in batched or not good:
+            raise UsageError(
+                "FF444",
+                f"check: the sweep {name}={list(sizes)!r} cannot be made.",
+                f"Give whole numbers from 1 on; stages with batches: {', '.join(batched) or 'none'}.",
+            )
+    for turn in range(max(map(len, wanted.values()), default=0)):
+        yield {name: sizes[turn] for name, sizes in wanted.items() if turn < len(sizes)}
+
+
+def _wrapped(stage: StageSpec, seen: StageCheck) -> StageSpec:
+    if stage.workers == "process":
+        seen.unpicklable = _why_not_picklable(stage)
+
+    def entry(target: Any) -> _Recorded:
         return _Recorded(
             target if stage.method is None else getattr(target, stage.method),
             seen,
             batched=stage.batch_size is not None,
+            asynchronous=stage.asynchronous,
+            close=getattr(target, "close", None) if stage.is_class else None,
         )
 
-    def construct(*args: Any, **kwargs: Any) -> Callable[..., Any]:
+    def construct(*args: Any, **kwargs: Any) -> _Recorded:
         started_s = time.perf_counter()
         target = stage.target(*args, **kwargs)
         seen.construct_s += time.perf_counter() - started_s
         return entry(target)
 
+    if hasattr(stage.target, "setup_on_node"):
+        construct.setup_on_node = stage.target.setup_on_node  # type: ignore[attr-defined]  # where it is looked for
     target = construct if stage.is_class else entry(stage.target)
     return dataclasses.replace(stage, target=target, method=None, replicas=1)
 
@@ -151,37 +230,59 @@ class _Recorded:
     run: Callable[..., Any]
     seen: StageCheck
     batched: bool
-    _started_s: float = field(default=0.0)
+    asynchronous: bool = False
+    close: Callable[[], Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         seen = self.seen
         inputs = args[0] if args else next(iter(kwargs.values()), None)
+        count = len(inputs) if self.batched and inputs is not None else 1
         seen.calls += 1
-        seen.items += len(inputs) if self.batched and inputs is not None else 1
+        seen.items += count
         if not seen.takes and inputs is not None:
             seen.takes = describe(inputs[0] if self.batched else inputs)
+        if self.asynchronous:
+            return self._awaited(count, self.run(*args, **kwargs))
         started_s = time.perf_counter()
+        result = None
         try:
             result = self.run(*args, **kwargs)
         finally:
-            seen.busy_s += time.perf_counter() - started_s
+            took_s = time.perf_counter() - started_s
+            if not isinstance(result, Iterator):
+                seen.note(count, took_s)
         if isinstance(result, Iterator):
-            return self._watched(result)
-        for value in result if self.batched and hasattr(result, "__len__") else (result,):
-            self._see(value)
+            return self._watched(result, took_s)
+        self._see_all(result)
         return result
 
-    def _watched(self, children: Iterator[Any]) -> Iterator[Any]:
-        while True:
-            started_s = time.perf_counter()
-            try:
-                child = next(children)
-            except StopIteration:
-                return
-            finally:
-                self.seen.busy_s += time.perf_counter() - started_s
-            self._see(child, "yields ")
-            yield child
+    async def _awaited(self, count: int, coroutine: Awaitable[Any]) -> Any:
+        started_s = time.perf_counter()
+        try:
+            result = await coroutine
+        finally:
+            self.seen.note(count, time.perf_counter() - started_s)
+        self._see_all(result)
+        return result
+
+    def _watched(self, children: Iterator[Any], took_s: float) -> Iterator[Any]:
+        try:
+            while True:
+                started_s = time.perf_counter()
+                try:
+                    child = next(children)
+                except StopIteration:
+                    return
+                finally:
+                    took_s += time.perf_counter() - started_s
+                self._see(child, "yields ")
+                yield child
+        finally:
+            self.seen.note(1, took_s)
+
+    def _see_all(self, result: Any) -> None:
+        for value in result if self.batched and hasattr(result, "__len__") else (result,):
+            self._see(value)
 
     def _see(self, value: Any, verb: str = "") -> None:
         seen = self.seen

@@ -37,6 +37,9 @@ from fanfold.errors import FanfoldError, InternalError, RunStopped, SetupError, 
 from fanfold.failures import Failure
 from fanfold.observe.progress import Progress
 from fanfold.protocol import (
+    BatchFinished,
+    BatchRaised,
+    Count,
     DriverEvent,
     Event,
     RootResult,
@@ -81,6 +84,7 @@ class Loop:
         delivery: Takes roots that ended.
         clock: Monotonic seconds.
         on_failures: Told of failures once each, as their root ends.
+        on_counts: Told what stages have counted.
         progress: Shown when it is due.
         interrupts: Asked between turns whether the run should stop.
         inline: The backend runs users' code in this thread, in ``poll``.
@@ -99,6 +103,7 @@ class Loop:
         progress: Progress,
         interrupts: Interrupts,
         inline: bool = False,
+        on_counts: Callable[[Sequence[Count]], None] = lambda _: None,
     ) -> None:
         self._core = core
         self._backend = backend
@@ -107,6 +112,7 @@ class Loop:
         self._delivery = delivery
         self._clock = clock
         self._on_failures = on_failures
+        self._on_counts = on_counts
         self._progress = progress
         self._interrupts = interrupts
         self._inline = inline
@@ -324,6 +330,9 @@ class Loop:
     def _note(self, event: Event) -> None:
         """What the loop itself must know of a worker."""
         match event:
+            case BatchFinished() | BatchRaised():
+                if event.counts:
+                    self._on_counts(event.counts)
             case WorkerStarted():
                 self._deaths[event.worker] = 0
                 if self.first_worker_s is None:

@@ -13,18 +13,18 @@ import os
 import sys
 import time
 import weakref
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from fanfold.backends.base import Backend, output_values
+from fanfold.backends.base import Backend, RunFacts, output_values
 from fanfold.backends.inline import InlineBackend
 from fanfold.backends.standard_streams import occupy
 from fanfold.data.sinks import SinkWriter, bind_sinks
-from fanfold.data.sources import from_items
+from fanfold.data.sources import Source, from_items
 from fanfold.dispatch.core import Core
 from fanfold.driver.admission import Admission, Duplicates, Opened, opened
-from fanfold.driver.check import Check, Recorder, recording
+from fanfold.driver.check import Check, Recorder, Sample, recording, resized, sweeps
 from fanfold.driver.collector import relaxed
 from fanfold.driver.delivery import Counted, Delivery, HandedOut, Order, Written, in_order
 from fanfold.driver.interrupts import Interrupts
@@ -36,13 +36,14 @@ from fanfold.driver.settings import (
     make_run_dir,
     new_run_name,
     refuse_impossible,
+    whole_seed,
     worker_specs,
 )
 from fanfold.errors import FanfoldError, UsageError
 from fanfold.failures import Failure, ItemFailure, ParentFailure
 from fanfold.observe.failure_log import FailureLog
 from fanfold.observe.progress import NoProgress, choose_progress
-from fanfold.observe.report import FailureCounts, Report, Stopped, counted
+from fanfold.observe.report import Counters, FailureCounts, Report, Stopped, counted
 from fanfold.outcomes import Status
 from fanfold.plan import GatherNode, MergeNode, Plan
 
@@ -63,6 +64,7 @@ def run(
     limit: int | None = None,
     progress: bool | None = None,
     duplicates: Duplicates = "error",
+    seed: int = 0,
 ) -> Report:
     """Run the whole job: every item of a source, records into sinks.
 
@@ -78,6 +80,7 @@ def run(
         limit: Take only so many items.
         progress: False: show none. Otherwise standard error shows it, live on a terminal.
         duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
+        seed: What the seeds of items follow from (``ff.context().seed``).
 
     Raises:
         UsageError: The arguments do not fit together.
@@ -111,7 +114,7 @@ def run(
     run_name = new_run_name(datetime.datetime.now(datetime.UTC))
     folder = make_run_dir(run_dir, writer, run_name)
     where, name = make_backend(backend, None if folder is None else folder / "logs")
-    job = _Job(plan, taken, where, name, writer, run_name, folder)
+    job = _Job(plan, taken, where, name, writer, run_name, folder, seed=whole_seed(seed))
     delivery = Counted() if writer is None else Written(where, order, plan.levels[0].name)
     return job.run(delivery, progress=progress, duplicates=duplicates)
 
@@ -123,6 +126,7 @@ def stream(
     backend: str | Backend = "local",
     order: Order = "source",
     duplicates: Duplicates = "error",
+    seed: int = 0,
 ) -> Generator[Result, None, None]:
     """Results as roots end; lazy at both ends. Closing the iterator stops the run.
 
@@ -134,6 +138,7 @@ def stream(
         backend: ``"local"``, ``"inline"``, or a backend object.
         order: Results in the order of the ``"source"``, or as they are ``"completed"``.
         duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
+        seed: What the seeds of items follow from (``ff.context().seed``).
 
     Raises:
         UsageError: The arguments do not fit together.
@@ -142,7 +147,7 @@ def stream(
     source = opened(as_source(items))
     delivery = HandedOut(order)
     where, name = make_backend(backend)
-    results = _Job(plan, source, where, name).stream(delivery, duplicates)
+    results = _Job(plan, source, where, name, seed=whole_seed(seed)).stream(delivery, duplicates)
     _open_streams.add(results)
     return results
 
@@ -184,26 +189,47 @@ def call(plan: Plan, values: Sequence[Any]) -> Any:
     return result.value
 
 
-def check(plan: Plan, source: Any, n: int = 3) -> Check:
+def check(
+    plan: Plan,
+    source: Any,
+    n: int = 3,
+    *,
+    sweep: Sequence[int] | Mapping[str, Sequence[int]] = (),
+    profile: str | os.PathLike[str] | None = None,
+) -> Check:
     """A dry run of the first ``n`` items, in this thread: what goes into and out of each stage.
 
     Args:
         plan: The compiled pipeline.
         source: A source, or an iterable of items.
         n: How many items.
+        sweep: Batch sizes to try besides, for all batched stages or by stage.
+        profile: Where to write how long the stages took.
 
     Raises:
-        UsageError: ``n`` is not positive.
+        UsageError: ``n`` is not positive, or the sweep does not fit the pipeline.
         SourceError: The source cannot be read.
     """
     if n < 1:
         raise UsageError("FF426", f"check() needs at least one item, not {n}.")
+    source = as_source(source)
+    tries = list(sweeps(plan, sweep))
+    if tries:
+        source = Sample(source.take(n))  # which perhaps can be read but once
     recorder = Recorder(plan)
-    job = _Job(
-        recording(plan, recorder), opened(as_source(source).take(n)), InlineBackend(), "inline"
-    )
-    report = job.run(Counted(), progress=False, duplicates="first")
-    return recorder.result(report)
+    report = _dry_run(recording(plan, recorder), source.take(n))
+    more = [Recorder(plan) for _ in tries]
+    for sizes, another in zip(tries, more, strict=True):
+        _dry_run(recording(resized(plan, sizes), another), source.take(n))
+    found = recorder.result(report, *more)
+    if profile is not None:
+        found.profile.write(profile)
+    return found
+
+
+def _dry_run(plan: Plan, source: Source[Any]) -> Report:
+    job = _Job(plan, opened(source), InlineBackend(), "inline")
+    return job.run(Counted(), progress=False, duplicates="first")
 
 
 def _provides_for_failures(plan: Plan) -> bool:
@@ -226,6 +252,8 @@ class _Job:
         writer: SinkWriter | None = None,
         name: str | None = None,
         run_dir: Path | None = None,
+        *,
+        seed: int = 0,
     ) -> None:
         refuse_impossible(plan, backend_name)
         occupy()  # before logs and sinks are opened: nobody may print into them
@@ -237,8 +265,10 @@ class _Job:
         self._started = datetime.datetime.now(datetime.UTC)
         self._start_s = time.monotonic()
         self._counts = FailureCounts()
+        self._counters = Counters()
         self._log: FailureLog | None = None
         self.name = name or new_run_name(self._started)
+        self._facts = RunFacts(self.name, seed)
         self.run_dir = run_dir
 
     def run(self, delivery: Delivery, *, progress: bool | None, duplicates: Duplicates) -> Report:
@@ -310,7 +340,7 @@ class _Job:
     def _parts(
         self, delivery: Delivery, duplicates: Duplicates, interrupts: Interrupts, shown: Any
     ) -> tuple[Core, Admission, Loop]:
-        self._workers = worker_specs(self._plan)
+        self._workers = worker_specs(self._plan, self._facts)
         core = Core(self._plan, self._workers, time.monotonic())
         admission = Admission(self._plan, self._source, self._backend, time.monotonic, duplicates)
         loop = Loop(
@@ -321,6 +351,7 @@ class _Job:
             delivery,
             clock=time.monotonic,
             on_failures=self._note_failures,
+            on_counts=self._counters.add,
             progress=shown,
             interrupts=interrupts,
             inline=isinstance(self._backend, InlineBackend),
@@ -369,7 +400,7 @@ class _Job:
             stopped=_stopped(stop),
             outputs=tuple(sink.target for sink in self._writer.sinks) if self._writer else (),
             run_dir=None if self.run_dir is None else str(self.run_dir),
-            **counted(statistics),
+            **counted(statistics, self._counters),
         )
         if self.run_dir is not None:
             report.write(self.run_dir / "report.json")

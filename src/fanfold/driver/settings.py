@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fanfold.backends.base import Backend, WorkerSpec
+from fanfold.backends.base import NO_RUN, Backend, RunFacts, WorkerSpec
 from fanfold.data.sinks import SinkWriter, local_folder, make_folder, output_folder
 from fanfold.data.sources import Source, from_items
 from fanfold.errors import SetupError, UsageError
@@ -85,13 +85,24 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def worker_specs(plan: Plan) -> tuple[WorkerSpec, ...]:
-    """A worker for each replica of each stage, named ``Ocr[2]``."""
+def worker_specs(plan: Plan, facts: RunFacts = NO_RUN) -> tuple[WorkerSpec, ...]:
+    """A worker for each replica of each stage, named ``Ocr[2]``; all know these facts of the run."""
     places = [(stage, replica) for stage in plan.stages for replica in range(stage.replicas)]
     return tuple(
-        WorkerSpec(worker, stage.index, f"{stage.name}[{replica}]")
+        WorkerSpec(worker, stage.index, f"{stage.name}[{replica}]", facts)
         for worker, (stage, replica) in enumerate(places)
     )
+
+
+def whole_seed(seed: Any) -> int:
+    """A run's seed, checked.
+
+    Raises:
+        UsageError: It is no whole number (FF429).
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise UsageError("FF429", f"seed={seed!r} is no whole number.", "Such as seed=1.")
+    return seed
 
 
 def as_source(source: Any) -> Source[Any]:

@@ -12,20 +12,18 @@ import inspect
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from fanfold.errors import DefinitionError
 
 ANNOUNCED: Final = frozenset(
     {
-        "retries",
         "retry_on",
         "backoff",
         "timeout",
         "timeout_s",
         "gpus",
         "memory",
-        "workers",
         "probe",
         "on_error",
         "crash_attempts",
@@ -36,10 +34,8 @@ ANNOUNCED: Final = frozenset(
         "persist",
         "version",
         "deterministic",
-        "max_in_flight",
         "schedule",
         "pools",
-        "setup_on_node",
         "recycle_after",
         "resources",
         "accelerator",
@@ -51,6 +47,9 @@ _ELSEWHERE: Final = {
     "num_cpus": "The cores of a replica are cpus=.",
     "concurrency": "The number of workers that hold the stage is replicas=.",
     "num_workers": "The number of workers that hold the stage is replicas=.",
+    "setup_on_node": "It is no option but a static method of the stage's class.",
+    "max_concurrency": "How many items an asynchronous stage keeps going is max_in_flight=.",
+    "max_retries": "How often an item is tried again is retries=.",
 }
 """What other libraries call an option."""
 
@@ -67,13 +66,28 @@ class StageOptions:
     cpus: int = 1
     outputs: tuple[str, ...] = ("",)
     method: str | None = None
+    workers: Literal["process", "thread"] = "process"
+    retries: int = 0
+    max_in_flight: int | None = None
+    """None: :data:`MAX_IN_FLIGHT` for an asynchronous stage."""
+    identities: bool | None = None
+    """None: whether the stage's own code mentions ``context`` (:mod:`fanfold.model.mentions`)."""
 
 
 _SHOWN: Final = reprlib.Repr()
 """Shows anything in a few words, also what has a repr that raises."""
 
-TUNABLE: Final = ("batch_size", "replicas", "cpus")
-"""Options that ``pipeline.using`` may change: they leave the pipeline's structure as it is."""
+TUNABLE: Final[Mapping[str, Any]] = {
+    "batch_size": int | None,
+    "replicas": int,
+    "cpus": int,
+    "workers": Literal["process", "thread"],
+    "retries": int,
+    "max_in_flight": int,
+}
+"""Options that ``pipeline.using`` may change, with their types: they leave the pipeline's structure alone."""
+MAX_IN_FLIGHT: Final = 16
+"""How many items an asynchronous stage keeps going per worker, unless it says otherwise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +101,7 @@ class StageDefinition:
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     generator: bool = False
+    asynchronous: bool = False
     signature: inspect.Signature | None = field(default=None, repr=False)
     """Of the entry point, without ``self``; None if Python cannot tell it."""
 
@@ -94,11 +109,12 @@ class StageDefinition:
         """The same stage with some :data:`TUNABLE` options changed: another pool.
 
         Raises:
-            DefinitionError: A value that the option does not take (FF102, FF105).
+            DefinitionError: A value that the option does not take (FF102, FF105, FF110).
         """
         checked = check_options(self.name, options)
         changed = replace(self.options, **{name: getattr(checked, name) for name in options})
         _check_generator(self.name, self.generator, changed)
+        _check_asynchronous(self.name, self.asynchronous, changed)
         return replace(self, options=changed)
 
 
@@ -107,7 +123,7 @@ def define(target: Any, *, name: str | None, options: Mapping[str, Any]) -> Stag
 
     Raises:
         DefinitionError: The target is no callable (FF101), an option is wrong (FF102), announced
-            (FF103) or unknown (FF104), or the two do not go together (FF105 to FF107).
+            (FF103) or unknown (FF104), or the two do not go together (FF105 to FF107, FF110, FF111).
     """
     if not callable(target) and options.get("method") is None:
         raise DefinitionError(
@@ -125,15 +141,20 @@ def define(target: Any, *, name: str | None, options: Mapping[str, Any]) -> Stag
     checked = check_options(label, options)
     is_class = inspect.isclass(target)
     entry = _entry_point(label, target, is_class, checked.method)
-    _refuse_async(label, entry)
+    _refuse_async_generator(label, entry)
+    if is_class:
+        _check_setup(label, target)
     generator = inspect.isgeneratorfunction(entry)
+    asynchronous = inspect.iscoroutinefunction(entry)
     _check_generator(label, generator, checked)
+    _check_asynchronous(label, asynchronous, checked)
     return StageDefinition(
         name=label,
         target=target,
         options=checked,
         is_class=is_class,
         generator=generator,
+        asynchronous=asynchronous,
         signature=_signature(target, entry, is_class, checked.method),
     )
 
@@ -162,8 +183,22 @@ def check_options(stage: str, options: Mapping[str, Any]) -> StageOptions:
     for name in ("replicas", "cpus"):
         if name in checked:
             _check_count(stage, name, checked[name])
-    if checked.get("batch_size") is not None:
-        _check_count(stage, "batch_size", checked["batch_size"])
+    for name in ("batch_size", "max_in_flight"):
+        if checked.get(name) is not None:
+            _check_count(stage, name, checked[name])
+    if "retries" in checked:
+        _check_count(stage, "retries", checked["retries"], least=0)
+    if checked.get("workers", "process") not in ("process", "thread"):
+        raise DefinitionError(
+            "FF102",
+            f'stage {stage!r}: workers={checked["workers"]!r} is neither "process" nor "thread".',
+            "How many there are is replicas=.",
+        )
+    if not isinstance(checked.get("identities"), bool | None):
+        raise DefinitionError(
+            "FF102",
+            f"stage {stage!r}: identities={checked['identities']!r} is neither true nor false.",
+        )
     if "outputs" in checked:
         checked["outputs"] = _output_names(stage, checked["outputs"])
     method = checked.get("method")
@@ -197,17 +232,17 @@ def plain(signature: inspect.Signature) -> str:
     return str(signature.replace(parameters=parameters, return_annotation=empty))
 
 
-def _check_count(stage: str, option: str, value: Any) -> None:
+def _check_count(stage: str, option: str, value: Any, least: int = 1) -> None:
     if option == "replicas" and (value == "auto" or isinstance(value, tuple)):
         raise DefinitionError(
             "FF103",
             f"stage {stage!r}: replicas={value!r} (measured or bounded) is not available yet.",
             "Give a number.",
         )
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise DefinitionError(
             "FF102",
-            f"stage {stage!r}: {option}={value!r} is not a whole number of at least 1.",
+            f"stage {stage!r}: {option}={value!r} is not a whole number of at least {least}.",
         )
 
 
@@ -284,12 +319,32 @@ def _refuse_bound_class(stage: str, target: Any) -> None:
         )
 
 
-def _refuse_async(stage: str, entry: Any) -> None:
-    if inspect.iscoroutinefunction(entry) or inspect.isasyncgenfunction(entry):
+def _refuse_async_generator(stage: str, entry: Any) -> None:
+    if inspect.isasyncgenfunction(entry):
         raise DefinitionError(
             "FF106",
-            f"stage {stage!r} is asynchronous (async def), which is not available yet.",
-            "Make it an ordinary function, for example one that calls asyncio.run.",
+            f"stage {stage!r} is an asynchronous generator, which is not available yet.",
+            "Let the async function return a list of children, or make it an ordinary generator.",
+        )
+
+
+def _check_asynchronous(stage: str, asynchronous: bool, options: StageOptions) -> None:
+    if options.max_in_flight is not None and not asynchronous:
+        raise DefinitionError(
+            "FF110",
+            f"stage {stage!r} is no async function and has max_in_flight={options.max_in_flight}.",
+            "An ordinary function runs one call at a time: use replicas=, or make it async def.",
+        )
+
+
+def _check_setup(stage: str, target: type) -> None:
+    """``setup_on_node`` is called on the class, before there is an object."""
+    setup = inspect.getattr_static(target, "setup_on_node", None)
+    if setup is not None and not isinstance(setup, (staticmethod, classmethod)):
+        raise DefinitionError(
+            "FF111",
+            f"stage {stage!r}: {target.__name__}.setup_on_node is no static method.",
+            "It runs once on each node before any object is constructed: put @staticmethod before it.",
         )
 
 

@@ -25,7 +25,10 @@ def _stage(target: Any = _NOTHING, /, *, name: str | None = None, **options: Any
     calls. Called with plain values outside of a pipeline it runs the user's code here, in this thread.
 
     A function returns one value for each item. A generator function yields ordered children, which
-    ``ff.expand`` opens to a level of their own.
+    ``ff.expand`` opens to a level of their own. An ``async def`` function keeps several items going at a time.
+
+    Of a class there is one object per worker. Its static method ``setup_on_node``, if it has one, is called
+    once on each machine before, and its ``close()`` at the worker's end, for which there are five seconds.
 
     Args:
         target: A function, a class, or another callable.
@@ -37,12 +40,20 @@ def _stage(target: Any = _NOTHING, /, *, name: str | None = None, **options: Any
         outputs: How many ports a call gives, or their names; each result is then a tuple of so many.
         method: The entry point of a class or object; by default it is called itself.
         cpus: Cores that one replica may keep busy.
+        workers: What a replica is: a ``"process"``, or a ``"thread"`` of the program's own process, for code
+            that is to share memory with the program or with other stages. Threads cannot be killed.
+        retries: How often an item is tried again after an exception that is neither an ``ItemFailure`` nor
+            a ``ParentFailure``.
+        max_in_flight: How many items (batches, with ``batch_size``) an ``async def`` stage keeps going per
+            worker; 16 unless given.
+        identities: Whether ``ff.context()`` tells keys and ordinals of items; by default, if the stage's own
+            code mentions ``context``.
 
     Returns:
         A :class:`fanfold.Stage`, or a decorator where no target is given.
 
     Raises:
-        DefinitionError: The target or an option is unusable (FF101 to FF107).
+        DefinitionError: The target or an option is unusable (FF101 to FF111).
 
     Example:
         >>> import fanfold as ff

@@ -25,6 +25,7 @@ from fanfold.model.graph import (
 from fanfold.model.port import Port
 from fanfold.model.trace import Trace, required
 from fanfold.parts import AtLeast, Constant
+from fanfold.secret import holds_secret
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -330,6 +331,7 @@ def merge(*ports: Port[Any], default: Any = _MISSING, failed: str = "stop") -> P
             f"merge has port {default._name!r} as its default.",
             "A default is a plain value; give a port as the last of merge's ports.",
         )
+    good &= _no_secret(trace, "merge", "default", default)
     if inputs is None or not good:
         return trace.broken([*ports, default], 1)[0]
     constant = None if isinstance(default, _Missing) else Constant(default)
@@ -396,6 +398,7 @@ def record(**fields: Any) -> Port[dict[str, Any]]:
             parts += [(name, port) for port in inputs or ()]
         else:
             good &= trace.holds_no_port("record", f"field {name!r}", value)
+            good &= _no_secret(trace, "record", f"field {name!r}", value)
             parts.append((name, Constant(value)))
     if good and not any(isinstance(part, int) for _, part in parts):
         good = False
@@ -406,6 +409,18 @@ def record(**fields: Any) -> Port[dict[str, Any]]:
         lambda outputs, where: RecordOp(tuple(parts), outputs, where),
         [f"record({', '.join(fields)})"],
     )[0]
+
+
+def _no_secret(trace: Trace, operation: str, argument: str, value: object) -> bool:
+    """Whether a constant may become a value of items; notes a secret found in it as a problem."""
+    if not holds_secret(value):
+        return True
+    trace.problem(
+        "FF223",
+        f"{operation}: {argument} holds a secret, which would become a value of items.",
+        "Give secrets to stages, by keyword or as arguments of their constructors.",
+    )
+    return False
 
 
 def _one_or_all(ports: tuple[Port[Any], ...]) -> Any:

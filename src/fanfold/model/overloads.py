@@ -1,9 +1,9 @@
 """The overloads of ``ff.stage``: which face a stage has, given its function or class and its options.
 
 Owns their order: overloads are tried from the top, so the narrow ones stand first. That a generator also
-returns "something" and that a class is also a callable is what the order is there for. A batched stage may
-return an ``ItemFailure`` or ``ParentFailure`` in an item's place; those are no values, so the port's type is
-without them.
+returns "something", that an asynchronous function returns an awaitable, and that a class is also a callable is
+what the order is there for. A batched asynchronous stage has no types of its own. A batched stage may return
+an ``ItemFailure`` or ``ParentFailure`` in an item's place; those are no values, so the port's type is without.
 """
 
 # mypy: disable-error-code="overload-overlap"
@@ -11,10 +11,11 @@ without them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import (
     Any,
     Concatenate,
+    Literal,
     ParamSpec,
     Protocol,
     Required,
@@ -65,6 +66,10 @@ class Options(TypedDict, total=False):
     name: str | None
     replicas: int
     cpus: int
+    workers: Literal["process", "thread"]
+    retries: int
+    max_in_flight: int
+    identities: bool
 
 
 class BatchOptions(Options):
@@ -106,6 +111,18 @@ class ItemDecorator(Protocol):
     @overload
     def __call__(self, target: Callable[..., _OnlyAny], /) -> Stage: ...
     @overload
+    def __call__(self, target: type[Call1[A, Awaitable[R]]], /) -> ClassOf[Stage1[A, R]]: ...
+    @overload
+    def __call__(self, target: type[Call2[A, B, Awaitable[R]]], /) -> ClassOf[Stage2[A, B, R]]: ...
+    @overload
+    def __call__(
+        self, target: type[Call3[A, B, C, Awaitable[R]]], /
+    ) -> ClassOf[Stage3[A, B, C, R]]: ...
+    @overload
+    def __call__(
+        self, target: type[Call4[A, B, C, D, Awaitable[R]]], /
+    ) -> ClassOf[Stage4[A, B, C, D, R]]: ...
+    @overload
     def __call__(self, target: type[Call1[A, Iterator[R]]], /) -> ClassOf[Generator1[A, R]]: ...
     @overload
     def __call__(
@@ -131,6 +148,20 @@ class ItemDecorator(Protocol):
     def __call__(
         self, target: Callable[Concatenate[Any, Any, Any, Any, Any, Q], Any], /
     ) -> Stage: ...
+    @overload
+    def __call__(
+        self, target: Callable[Concatenate[A, B, C, D, Q], Awaitable[R]], /
+    ) -> Stage4[A, B, C, D, R]: ...
+    @overload
+    def __call__(
+        self, target: Callable[Concatenate[A, B, C, Q], Awaitable[R]], /
+    ) -> Stage3[A, B, C, R]: ...
+    @overload
+    def __call__(
+        self, target: Callable[Concatenate[A, B, Q], Awaitable[R]], /
+    ) -> Stage2[A, B, R]: ...
+    @overload
+    def __call__(self, target: Callable[Concatenate[A, Q], Awaitable[R]], /) -> Stage1[A, R]: ...
     @overload
     def __call__(
         self, target: Callable[Concatenate[A, B, C, D, Q], Iterator[R]], /
@@ -164,6 +195,8 @@ class BatchDecorator(Protocol):
     def __call__(self, target: type[CallAny], /) -> ClassOf[Stage]: ...
     @overload
     def __call__(self, target: Callable[..., _OnlyAny], /) -> Stage: ...
+    @overload
+    def __call__(self, target: Callable[..., Awaitable[Any]], /) -> Stage: ...
     @overload
     def __call__(self, target: type[BatchCall1[A, R]], /) -> ClassOf[Batched1[A, R]]: ...
     @overload
@@ -227,6 +260,22 @@ class StageFunction(Protocol):
     def __call__(self, target: Callable[..., _OnlyAny], /, **options: Unpack[Options]) -> Stage: ...
     @overload
     def __call__(
+        self, target: type[Call1[A, Awaitable[R]]], /, **options: Unpack[Options]
+    ) -> ClassOf[Stage1[A, R]]: ...
+    @overload
+    def __call__(
+        self, target: type[Call2[A, B, Awaitable[R]]], /, **options: Unpack[Options]
+    ) -> ClassOf[Stage2[A, B, R]]: ...
+    @overload
+    def __call__(
+        self, target: type[Call3[A, B, C, Awaitable[R]]], /, **options: Unpack[Options]
+    ) -> ClassOf[Stage3[A, B, C, R]]: ...
+    @overload
+    def __call__(
+        self, target: type[Call4[A, B, C, D, Awaitable[R]]], /, **options: Unpack[Options]
+    ) -> ClassOf[Stage4[A, B, C, D, R]]: ...
+    @overload
+    def __call__(
         self, target: type[Call1[A, Iterator[R]]], /, **options: Unpack[Options]
     ) -> ClassOf[Generator1[A, R]]: ...
     @overload
@@ -264,6 +313,25 @@ class StageFunction(Protocol):
         /,
         **options: Unpack[Options],
     ) -> Stage: ...
+    @overload
+    def __call__(
+        self,
+        target: Callable[Concatenate[A, B, C, D, Q], Awaitable[R]],
+        /,
+        **options: Unpack[Options],
+    ) -> Stage4[A, B, C, D, R]: ...
+    @overload
+    def __call__(
+        self, target: Callable[Concatenate[A, B, C, Q], Awaitable[R]], /, **options: Unpack[Options]
+    ) -> Stage3[A, B, C, R]: ...
+    @overload
+    def __call__(
+        self, target: Callable[Concatenate[A, B, Q], Awaitable[R]], /, **options: Unpack[Options]
+    ) -> Stage2[A, B, R]: ...
+    @overload
+    def __call__(
+        self, target: Callable[Concatenate[A, Q], Awaitable[R]], /, **options: Unpack[Options]
+    ) -> Stage1[A, R]: ...
     @overload
     def __call__(
         self,

@@ -110,6 +110,8 @@ def _replaced(stage: StageDefinition, replacement: Any) -> StageDefinition:
             "replicas": old.replicas,
             "cpus": old.cpus,
             "outputs": outputs,
+            "workers": old.workers,
+            "retries": old.retries,
         }
         new = define(replacement, name=stage.name, options=kept)
     if new.is_class and not (new.args or new.kwargs) and _takes(new.target, stage):

@@ -13,27 +13,31 @@ import sys
 from collections import namedtuple
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fanfold.errors import DefinitionError
 from fanfold.model.definition import StageDefinition, StageOptions, define, plain
 from fanfold.model.port import Port
 from fanfold.model.trace import current, here
 
+if TYPE_CHECKING:
+    from fanfold.direct import DirectCalls
+
 
 class Stage:
     """A user's function or class with its options: one pool of workers, shared by all its calls.
 
     Made by :func:`fanfold.stage`. Called with ports inside a pipeline it adds a call to the pipeline; called
-    with plain values anywhere else it runs the user's code here, in this thread, exceptions and all.
+    with plain values anywhere else it runs the user's code here, in this thread, exceptions and all. An
+    asynchronous function is run to its end and gives its result.
     """
 
     __name__: str
 
     def __init__(self, definition: StageDefinition) -> None:
         self._definition = definition
-        self._instance: Any = None
-        """For direct calls of a class stage: the object, once constructed."""
+        self._direct: DirectCalls | None = None
+        """What direct calls go to; it keeps the object that a class stage constructs at the first."""
         _dress(self, definition.target)
 
     @property
@@ -60,7 +64,7 @@ class Stage:
         trace = current()
         if trace is None:
             self._refuse_ports(args, kwargs)
-            return self._entry()(*args, **kwargs)
+            return self._here()(*args, **kwargs)
         ports = trace.call(self._definition, args, kwargs)
         names = self._definition.options.outputs
         if len(ports) == 1:
@@ -77,19 +81,22 @@ class Stage:
             return name
         return (type(self), (self._definition,))
 
-    def _entry(self) -> Callable[..., Any]:
-        """What direct calls run; a class is constructed at the first, and once."""
-        definition = self._definition
-        if not definition.is_class and definition.options.method is None:
-            return definition.target
-        if self._instance is None:
-            self._instance = (
-                definition.target(*definition.args, **definition.kwargs)
-                if definition.is_class
-                else definition.target
+    def _here(self) -> DirectCalls:
+        if self._direct is None:
+            from fanfold.direct import DirectCalls  # declaring a pipeline does without
+
+            definition = self._definition
+            self._direct = DirectCalls(
+                definition.name,
+                definition.target,
+                args=definition.args,
+                kwargs=definition.kwargs,
+                is_class=definition.is_class,
+                method=definition.options.method,
+                asynchronous=definition.asynchronous,
+                batched=definition.options.batch_size is not None,
             )
-        entry: Callable[..., Any] = getattr(self._instance, definition.options.method or "__call__")
-        return entry
+        return self._direct
 
     def _refuse_ports(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         if any(isinstance(value, Port) for value in (*args, *kwargs.values())):

@@ -17,6 +17,7 @@ from typing import Any, Final
 from fanfold.engine.statistics import CallCounts, Statistics
 from fanfold.failures import Failure
 from fanfold.outcomes import Status
+from fanfold.protocol import Count
 
 SCHEMA: Final = 1
 
@@ -41,10 +42,12 @@ class CallReport:
     """Share of the batches' places that were taken, 0 to 1; None for a stage that is not batched."""
     busy_s: float
     """Time spent in the user's code, all workers together."""
+    counters: Mapping[str, int] = field(default_factory=dict)
+    """What the stage has counted by name (``ff.context().count``), each attempt included."""
 
     @classmethod
-    def of(cls, counts: CallCounts) -> CallReport:
-        """From the counts of the core."""
+    def of(cls, counts: CallCounts, counters: Mapping[str, int]) -> CallReport:
+        """From the counts of the core, and the sums of what the stage has counted."""
         return cls(
             name=counts.name,
             stage=counts.stage,
@@ -58,6 +61,7 @@ class CallReport:
             mean_batch=round(counts.executed / counts.batches, 3) if counts.batches else None,
             fill=round(counts.executed / counts.capacity, 4) if counts.capacity else None,
             busy_s=round(counts.busy_s, 6),
+            counters=counters,
         )
 
 
@@ -187,8 +191,25 @@ class FailureCounts:
         return tuple(sorted(found, key=lambda group: -group.count))
 
 
-def counted(statistics: Statistics) -> dict[str, Any]:
-    """The part of a report that the core's statistics hold, as keyword arguments."""
+class Counters:
+    """What stages count themselves, summed up."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, dict[str, int]] = {}
+
+    def add(self, counts: Sequence[Count]) -> None:
+        """Add what a worker has counted."""
+        for call, name, n in counts:
+            sums = self._sums.setdefault(call, {})
+            sums[name] = sums.get(name, 0) + n
+
+    def of(self, call: str) -> dict[str, int]:
+        """The sums of a call, by name."""
+        return dict(self._sums.get(call, {}))
+
+
+def counted(statistics: Statistics, counters: Counters) -> dict[str, Any]:
+    """The part of a report that the core's statistics and the stages' counters hold, as keyword arguments."""
     roots = {status.value: statistics.roots.get(status.value, 0) for status in Status}
     roots[Status.UNFINISHED.value] = statistics.admitted - sum(
         count for status, count in roots.items() if status != Status.UNFINISHED.value
@@ -197,7 +218,7 @@ def counted(statistics: Statistics) -> dict[str, Any]:
         "admitted": statistics.admitted,
         "roots": roots,
         "levels": dict(statistics.levels),
-        "calls": tuple(CallReport.of(call) for call in statistics.calls),
+        "calls": tuple(CallReport.of(call, counters.of(call.name)) for call in statistics.calls),
         "workers": tuple(
             WorkerReport(
                 name=worker.name,
@@ -247,6 +268,10 @@ def _summary(report: Report) -> list[str]:
     deeper = [plural(n, name) for name, n in report.levels.items() if name != report.root_level]
     if deeper:
         lines.append(f"  {', '.join(deeper)}")
+    for call in report.calls:
+        if call.counters:
+            sums = ", ".join(f"{name} {n:,}" for name, n in call.counters.items())
+            lines.append(f"  {call.name} counted: {sums}")
     if report.duplicates:
         lines.append(f"  left out for a key that had come before: {report.duplicates:,}")
     if report.failures:

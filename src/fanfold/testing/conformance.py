@@ -166,6 +166,25 @@ class BackendConformance(ABC):
 
         assert self.check(pipeline, [1, 2, 3, 4]) == [[101, 102, 103, 104]]
 
+    def test_asynchronous_stages_mean_what_others_do(self) -> None:
+        @ff.pipeline(level="document")
+        def pipeline(n: ff.Port[Any]) -> Any:
+            page = ff.expand(ff.stage(s.awaited_upto)(n), "page")
+            more = ff.stage(s.awaited_inc, batch_size=3, max_in_flight=2)(page)
+            tenfold = ff.stage(s.Awaited, max_in_flight=4)()(more, bad=4)
+            return ff.gather(more, failed="drop"), ff.gather(tenfold, failed="mark")
+
+        grown, tenfold = self.check(pipeline, [2, 0, 5])
+        assert grown == [[1, 2], [], [1, 2, 4, 5]]
+        assert tenfold[:2] == [[10, 20], []]
+        assert [None if isinstance(v, Failure) else v for v in tenfold[2]] == [
+            10,
+            20,
+            None,
+            None,
+            50,
+        ]
+
     def test_null_is_a_value_everywhere(self) -> None:
         @ff.pipeline(level="document")
         def pipeline(n: ff.Port[Any]) -> Any:

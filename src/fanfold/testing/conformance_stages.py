@@ -5,6 +5,7 @@ Owns the users' code that the suite runs, the deadly kinds included.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -211,3 +212,27 @@ def _die_once(flag: str) -> None:
     except FileExistsError:
         return
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Awaited:
+    """Knows the event loop that it was constructed in, and is called there."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+
+    async def __call__(self, x: Any, *, bad: Any) -> Any:
+        await asyncio.sleep(0)
+        assert asyncio.get_running_loop() is self._loop, "constructed in another loop"
+        if x == bad:
+            raise ItemFailure(f"bad {x}")
+        return 10 * x
+
+
+async def awaited_upto(n: int) -> list[int]:
+    await asyncio.sleep(0)
+    return list(range(n))
+
+
+async def awaited_inc(xs: list[int]) -> list[Any]:
+    await asyncio.sleep(0)
+    return [ItemFailure("bad 2") if x == 2 else x + 1 for x in xs]

@@ -36,6 +36,7 @@ from fanfold.plan import (
     SplitNode,
     ports_read,
 )
+from fanfold.protocol import ItemRun
 from fanfold.testing.cases import (
     DROPPED,
     LOST,
@@ -175,8 +176,9 @@ class _Meaning:
         if (node.index, at, case) not in self._made:
             row = self._row(ports_read(node), at, case)
             ready = row.outcome is Outcome.DONE
+            who = ItemRun(self._keys[at[0]], at[:-1], at[-1], 1)
             self._made[node.index, at, case] = (
-                self._stages.run(node, row.value) if ready else Made()
+                self._stages.run(node, row.value, who) if ready else Made()
             )
         return self._made[node.index, at, case]
 

@@ -24,6 +24,7 @@ from fanfold.protocol import (
     ControlRows,
     Event,
     ExpansionSealed,
+    ItemRun,
     RootResult,
     Rows,
     RunBatch,
@@ -33,7 +34,7 @@ from fanfold.protocol import (
     WorkerFailed,
     WorkerStarted,
 )
-from fanfold.testing.usercode import Made, Stages, is_bool
+from fanfold.testing.usercode import NOBODY, Made, Stages, is_bool
 
 
 class Twin:
@@ -151,7 +152,13 @@ class Twin:
         columns = [self.read(column) for column in batch.columns]
         rows = list(zip(*columns, strict=True))
         assert len(rows) == batch.count, "a batch has as many rows as it says"
-        made = [self._stages.run(call, row) for row in rows]
+        who = [
+            ItemRun(key, above, first + offset, 1)
+            for key, above, first, mask in batch.identity
+            for offset in range(mask.bit_length())
+            if mask >> offset & 1
+        ] or [NOBODY] * len(rows)
+        made = [self._stages.run(call, row, one) for row, one in zip(rows, who, strict=True)]
         failed = [m.failure for m in made if m.failure is not None and not _declared(m)]
         if failed and self._plan.stages[call.stage].batch_size is not None:
             return [BatchRaised(batch.batch, failed[0], attempt=batch.attempt)]

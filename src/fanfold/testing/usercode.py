@@ -7,13 +7,21 @@ no code with the workers: it is the second opinion on them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from fanfold.columns import get_field
+from fanfold.coroutines import OwnLoop
 from fanfold.failures import Failure, ItemFailure, ParentFailure, declared
 from fanfold.plan import CallNode, ExpandNode, FieldNode, Plan
+from fanfold.protocol import ItemRun
+from fanfold.secret import resolved
+from fanfold.stage_context import Context, current
+
+NOBODY: Final = ItemRun("", (), 0, 1)
+"""An item of which nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +45,16 @@ class Stages:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._entries: dict[int, Callable[..., Any]] = {}
+        self._loop = OwnLoop()
 
-    def run(self, call: CallNode, values: Sequence[Any]) -> Made:
-        """Run ``call`` on one item, whose inputs are ``values``."""
+    def run(self, call: CallNode, values: Sequence[Any], who: ItemRun = NOBODY) -> Made:
+        """Run ``call`` on one item, ``who``, whose inputs are ``values``."""
+        context = Context(call=call.name)
+        context.begin(1, (who,), None if self._batched(call) else 0)
+        with current(context):
+            return self._run(call, values)
+
+    def _run(self, call: CallNode, values: Sequence[Any]) -> Made:
         count = len(call.outputs)
         released: list[tuple[Any, ...]] | None = None
         try:
@@ -74,7 +89,10 @@ class Stages:
                 positional.append(given)
             else:
                 named[port.keyword] = given
-        result = self.construct(call.stage)(*positional, **named, **call.static)
+        static = resolved(dict(call.static), os.environ)
+        result = self.construct(call.stage)(*positional, **named, **static)
+        if self._plan.stages[call.stage].asynchronous:
+            result = self._loop.run(result)
         if not batched:
             return result
         if not is_sequence(result) or len(result) != 1:
@@ -89,7 +107,15 @@ class Stages:
         """
         if index not in self._entries:
             stage = self._plan.stages[index]
-            made = stage.target(*stage.args, **stage.kwargs) if stage.is_class else stage.target
+            made: Any = stage.target
+            if stage.is_class:
+                args, kwargs = resolved((stage.args, dict(stage.kwargs)), os.environ)
+                if hasattr(made, "setup_on_node"):
+                    made.setup_on_node()
+                if stage.asynchronous:
+                    made = self._loop.call(made, *args, **kwargs)
+                else:
+                    made = made(*args, **kwargs)
             self._entries[index] = getattr(made, stage.method) if stage.method else made
         return self._entries[index]
 

@@ -57,6 +57,31 @@ def test_the_text_tells_levels_calls_queues_pools_broadcasts_and_warnings():
         assert re.search(pattern, text, re.MULTILINE), f"{pattern}\n\n{text}"
 
 
+def test_threads_asynchronous_stages_and_secrets_are_shown_as_they_are():
+    async def fetch(item, *, token):
+        return item
+
+    async def fetch_all(items):
+        return items
+
+    one = ff.stage(fetch, name="one", max_in_flight=4, workers="thread", replicas=2)
+    many = ff.stage(fetch_all, name="many", batch_size=8, max_in_flight=2)
+
+    @ff.pipeline
+    def pipeline(item):
+        return many(one(ocr(ff.Secret("TOKEN"))(item), token=ff.Secret("TOKEN")))
+
+    text = pipeline.explain()
+    for pattern in (
+        r"^  one +item +4 items going ",
+        r"^  many +item +batches of up to 8, 2 going ",
+        r"^  one +2 threads ",
+        r"^  many +1 worker ",
+        r"Ocr\(Secret\(name='TOKEN'\)\)",
+    ):
+        assert re.search(pattern, text, re.MULTILINE), f"{pattern}\n\n{text}"
+
+
 def test_sections_without_content_are_left_out():
     text = compiled_explain(lambda document: document)
     assert "calls" not in text and "broadcasts" not in text and "warnings" not in text

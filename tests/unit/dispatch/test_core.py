@@ -6,7 +6,7 @@ import dataclasses
 
 from fanfold.engine.commands import StopRun
 from fanfold.failures import Failure
-from fanfold.plan import CallNode
+from fanfold.plan import CallNode, Plan
 from fanfold.protocol import BatchFinished, BatchRaised, TasksFinished, WorkerFailed
 from tests.plans import fan_out_plan
 from tests.scripted import Script
@@ -168,3 +168,40 @@ def test_items_of_ended_roots_do_not_hide_the_work_of_another_call() -> None:
     script.finish(first, failures={0: "bad"})  # their document has ended
     script.finish(second)
     assert [batch.call for batch in script.dispatch()] == [0]
+
+
+def in_flight(batch_size: int | None, most: int) -> Script:
+    plan = fan_out_plan(batch_size=batch_size)
+    stages = tuple(
+        dataclasses.replace(stage, asynchronous=True, max_in_flight=most)
+        if stage.index == read_stage(plan)
+        else stage
+        for stage in plan.stages
+    )
+    return Script(dataclasses.replace(plan, stages=stages))
+
+
+def read_stage(plan: Plan) -> int:
+    """The stage of the call at the child level."""
+    (call,) = [call for call in plan.calls() if call.level]
+    return call.stage
+
+
+def test_an_asynchronous_worker_gets_items_by_themselves_as_many_as_it_runs_and_one_more() -> None:
+    script = in_flight(None, 3)
+    script.admit(1)
+    (pages,) = script.dispatch()
+    script.release(pages, {0: 10})
+    assert [b.count for b in script.dispatch()] == [1, 1, 1, 1]
+
+
+def test_of_batches_those_that_it_runs_need_not_be_full_but_the_one_more() -> None:
+    script = in_flight(4, 2)
+    script.admit(1)
+    (pages,) = script.dispatch()
+    script.release(pages, {0: 6})
+    assert [b.count for b in script.dispatch()] == [4, 2]
+    script.release(pages, {0: 3})
+    assert script.dispatch() == [], "too few to send ahead"
+    script.release(pages, {0: 1})
+    assert [b.count for b in script.dispatch()] == [4]

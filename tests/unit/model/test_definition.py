@@ -103,19 +103,67 @@ def test_a_generator_takes_no_batch_size():
         assert error.code == "FF105" and "batch_size=1" in error.message
 
 
-def test_asynchronous_stages_are_refused_for_now():
+def test_asynchronous_functions_and_classes_are_known():
     async def one(item):
         return item
-
-    async def many(item):
-        yield item
 
     class One:
         async def __call__(self, item):
             return item
 
-    for target in (one, many, One, functools.partial(one)):
-        assert error_of(target).code == "FF106"
+    for target in (one, One, One(), functools.partial(one)):
+        found = define(target, name="x", options={"max_in_flight": 3, "batch_size": 2})
+        assert found.asynchronous and found.options.max_in_flight == 3
+    assert not define(len, name=None, options={}).asynchronous
+
+
+def test_an_asynchronous_generator_is_refused():
+    async def many(item):
+        yield item
+
+    assert error_of(many).code == "FF106"
+
+
+def test_only_asynchronous_stages_keep_several_calls_going():
+    error = error_of(len, max_in_flight=2)
+    assert error.code == "FF110" and "replicas=" in error.hint
+    with pytest.raises(ff.DefinitionError, match="FF110"):
+        define(len, name=None, options={}).tuned({"max_in_flight": 2})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"retries": -1},
+        {"retries": True},
+        {"workers": "fibre"},
+        {"workers": 3},
+        {"max_in_flight": 0},
+        {"identities": "yes"},
+    ],
+)
+def test_options_of_workers_are_checked(options):
+    assert error_of(len, **options).code == "FF102"
+
+
+def test_options_of_workers_are_taken():
+    found = define(len, name=None, options={"retries": 0, "workers": "thread", "identities": False})
+    assert (found.options.retries, found.options.workers) == (0, "thread")
+    assert found.options.identities is False
+
+
+def test_setup_on_node_is_called_without_an_object():
+    class Wrong(Upper):
+        def setup_on_node(self): ...
+
+    class Right(Upper):
+        @staticmethod
+        def setup_on_node(): ...
+
+    error = error_of(Wrong, method="run")
+    assert error.code == "FF111" and "Wrong.setup_on_node" in error.message
+    define(Right, name=None, options={"method": "run"})
+    assert "static method" in error_of(len, setup_on_node=print).hint
 
 
 def test_what_cannot_be_called_is_no_stage():

@@ -184,3 +184,15 @@ def test_operations_stand_in_pipelines_only(operation):
     with pytest.raises(ff.DefinitionError, match="FF205") as caught:
         operation()
     assert "test_ops.py" in caught.value.message
+
+
+def test_a_secret_does_not_become_a_value_of_items():
+    def recorded(n):
+        return ff.record(n=n, token=[ff.Secret("TOKEN")])
+
+    def merged(n):
+        return ff.merge(n, default=ff.Secret("TOKEN"))
+
+    for function, word in ((recorded, "record: field 'token'"), (merged, "merge: default")):
+        problem = problem_of(function)
+        assert problem.code == "FF223" and word in problem.message

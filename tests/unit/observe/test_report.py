@@ -5,7 +5,7 @@ import json
 from fanfold.engine.statistics import CallCounts, Statistics, WorkerTimes
 from fanfold.failures import Failure
 from fanfold.observe.failure_log import FailureLog
-from fanfold.observe.report import SCHEMA, FailureCounts, Report, Stopped, counted
+from fanfold.observe.report import SCHEMA, Counters, FailureCounts, Report, Stopped, counted
 
 ENCRYPTED = Failure(
     kind="declared",
@@ -44,6 +44,9 @@ def statistics(**roots: int) -> Statistics:
 def report(found: Statistics, *failures: Failure, **changes) -> Report:
     counts = FailureCounts()
     counts.add(failures)
+    counters = Counters()
+    counters.add([("Ocr", "words", 1200), ("Ocr", "empty", 1)])
+    counters.add([("Ocr", "words", 34)])
     fields = {
         "run": "r1",
         "pipeline": "to_text",
@@ -56,7 +59,7 @@ def report(found: Statistics, *failures: Failure, **changes) -> Report:
         "root_level": "document",
         "duplicates": 0,
         "failures": counts.groups(),
-        **counted(found),
+        **counted(found, counters),
         **changes,
     }
     return Report(**fields)
@@ -68,6 +71,13 @@ def test_counts_come_from_the_core_and_the_rest_is_unfinished():
     ocr, pages = found.calls
     assert (ocr.mean_batch, ocr.fill) == (7.583, 0.9479)
     assert (pages.mean_batch, pages.fill) == (None, None)
+
+
+def test_what_stages_count_is_summed_by_call():
+    found = report(statistics(done=10))
+    assert [call.counters for call in found.calls] == [{"words": 1234, "empty": 1}, {}]
+    assert found.to_dict()["calls"][0]["counters"] == {"words": 1234, "empty": 1}
+    assert "  Ocr counted: words 1,234, empty 1" in found.summary().splitlines()
 
 
 def test_dropped_is_well_and_failed_partial_unfinished_or_stopped_are_not():
@@ -101,7 +111,7 @@ def test_the_schema_that_programs_build_on(tmp_path):
     }
     assert set(data["calls"][0]) == {
         *("name", "stage", "level", "done", "dropped", "failed", "suppressed"),
-        *("batches", "executed", "mean_batch", "fill", "busy_s"),
+        *("batches", "executed", "mean_batch", "fill", "busy_s", "counters"),
     }
     assert data["workers"] == [
         {
@@ -130,6 +140,7 @@ def test_the_summary_says_what_failed_where_and_where_things_are():
     assert text.splitlines() == [
         "to_text: 10 documents in 1 min 15 s: 8 done, 2 failed",
         "  91 pages",
+        "  Ocr counted: words 1,234, empty 1",
         "  left out for a key that had come before: 3",
         "  2 failures:",
         "    1 × pages declared pdf.encrypted, such as document a.pdf:",

@@ -1,6 +1,7 @@
-"""The local backend: worker processes on this machine, values in shared arenas, no server.
+"""The local backend: worker processes and threads on this machine, values in shared arenas, no server.
 
-Owns the driver's side: which process is which worker, what their messages mean, what becomes of the dead.
+Owns the driver's side: which process or thread is which worker, what their messages mean, what becomes of the
+dead.
 Nothing here blocks but :meth:`LocalBackend.poll`, as long as it is told, and :meth:`LocalBackend.close`.
 """
 
@@ -12,19 +13,32 @@ import socket
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
-from fanfold.backends.base import BackendEvent, RecordWriter, WorkerSpec, WriteFailed, WriterClosed
+from fanfold.backends.base import (
+    NO_RUN,
+    BackendEvent,
+    RecordWriter,
+    RunFacts,
+    WorkerSpec,
+    WriteFailed,
+    WriterClosed,
+)
 from fanfold.backends.local import lifeline
 from fanfold.backends.local.board import Board
 from fanfold.backends.local.channel import DriverChannel
-from fanfold.backends.local.member import Member
+from fanfold.backends.local.member import Holding, Member
 from fanfold.backends.local.messages import CloseWriter, Ended, Fork, Setup, Write
+from fanfold.backends.local.node import Node
 from fanfold.backends.local.nursery import Nursery, reason
+from fanfold.backends.local.shelf import SHELF, Shelf, ThreadValues
 from fanfold.backends.local.shipping import ship
-from fanfold.backends.local.store import ArenaValues, BlockRef
+from fanfold.backends.local.store import BlockRef
+from fanfold.backends.local.threads import Bell, Lease, ThreadWorker
 from fanfold.backends.local.wire import pack_work, unpack_events
-from fanfold.backends.stage_plan import stage_plan
+from fanfold.backends.local.zygote import CLOSE_S, GRACE_S
+from fanfold.backends.readers import leaving
+from fanfold.backends.stage_plan import StagePlan, stage_plan
 from fanfold.backends.standard_streams import occupy
 from fanfold.backends.values import Unstorable
 from fanfold.blocks.arena import create
@@ -44,6 +58,7 @@ from fanfold.protocol import (
     WorkerFailed,
     WorkerStarted,
 )
+from fanfold.secret import hide, names_in, redacted
 
 ARENA_DIR_VARIABLE: Final = "FANFOLD_ARENA_DIR"
 """Names a directory for mapped files in the place of anonymous memory."""
@@ -60,9 +75,10 @@ _LOG_LINES: Final = 20
 
 
 class LocalBackend:
-    """Worker processes, forked from a zygote of the run's own.
+    """Worker processes, forked from a zygote of the run's own, and worker threads of this process.
 
     Args:
+        workers: What all workers are, whatever their stages say; None: what they say.
         log_dir: Where workers' output goes (``NAME.log`` each); None: unnamed temporary files.
         arena_dir: Keep values in mapped files of this directory instead of anonymous memory; by default what
             the environment variable ``FANFOLD_ARENA_DIR`` says.
@@ -72,21 +88,30 @@ class LocalBackend:
     def __init__(
         self,
         *,
+        workers: Literal["process", "thread"] | None = None,
         log_dir: Path | None = None,
         arena_dir: str | None = None,
         arena_limit_bytes: int | None = None,
     ) -> None:
+        self._kind = workers
         self._log_dir = log_dir
         self._arena_dir = arena_dir or os.environ.get(ARENA_DIR_VARIABLE)
         self._limit = arena_limit_bytes or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         self._pid = os.getpid()
         self._selector = selectors.DefaultSelector()
         self._members: dict[int, Member] = {}
+        self._threads: dict[int, ThreadWorker] = {}
+        self._bell: Bell | None = None
+        self._shelf = Shelf()
+        self._leaving: frozenset[int] = frozenset()
+        self._lease = Lease(self._close_descriptors)
+        self._facts: dict[int, RunFacts] = {}
         self._arenas: dict[int, int] = {}
         self._board_fd = -1
         self._board: Board | None = None
+        self._node_fd = -1
         self._nursery: Nursery | None = None
-        self._values: ArenaValues | None = None
+        self._values: ThreadValues | None = None
         self._told: list[Event | BackendEvent] = []
         self._unsent: dict[int, Member] = {}
         self._closed = False
@@ -94,52 +119,89 @@ class LocalBackend:
     # ------------------------------------------------------------------------------ starting
 
     def start(self, plan: Plan, workers: Sequence[WorkerSpec], writer: RecordWriter | None) -> None:
-        """Start the zygote and ask it for all processes.
+        """Start the threads, and the zygote, which is asked for all processes.
 
         Raises:
             DefinitionError: A stage or the writer cannot be sent to its process (FF406).
             SetupError: The process may not open enough files for so many workers (FF409).
         """
         occupy()  # so that nothing of ours gets a number that workers' output is directed to
-        wanted = DESCRIPTORS_APART + DESCRIPTORS_PER_WORKER * (len(workers) + 2)
-        allowed = lifeline.allow_descriptors(wanted)
-        if 0 <= allowed < wanted:
-            raise SetupError(
-                "FF409",
-                f"{len(workers)} workers need about {wanted} open files, and this process may have {allowed}.",
-                "Raise the limit (ulimit -n, or LimitNOFILE of the service), or use fewer replicas.",
-            )
-        stages = {spec.stage for spec in workers}
+        threads = frozenset(
+            stage.index for stage in plan.stages if (self._kind or stage.workers) == "thread"
+        )
+        processes = [spec for spec in workers if spec.stage not in threads]
+        _allow_descriptors(len(workers), len(processes))
         payloads = {
             stage: ship(stage_plan(plan, stage), f"stage {plan.stages[stage].name!r}")
-            for stage in stages
+            for stage in {spec.stage for spec in processes}
         }
+        _hide_secrets(plan)
+        self._facts = {spec.worker: spec.run for spec in workers}
         for number in (*(spec.worker for spec in workers), _DRIVER_ARENA):
             self._arenas[number] = create(f"arena{number}", directory=self._arena_dir)
-        self._values = ArenaValues(
-            self._arenas,
-            _DRIVER_ARENA,
-            limit_bytes=self._limit,
-            contain=Exception,  # here Ctrl-C is the user's own
-        )
-        self._board_fd = create("board", directory=self._arena_dir)
-        self._board = Board(self._board_fd, max((s.worker for s in workers), default=0) + 1)
-        self._nursery = Nursery((*self._arenas.values(), self._board_fd))
-        self._selector.register(self._nursery.socket, selectors.EVENT_READ, None)
+        self._node_fd = create("node", directory=self._arena_dir)
+        node = Node(self._node_fd, len(plan.stages))
+        self._leaving = leaving(plan, threads, written=writer is not None)
+        if any(source.stream.port in self._leaving for source in plan.sources):
+            self._leaving |= {_DRIVER_ARENA}  # the driver stores the values of all sources alike
+        # In this thread, Ctrl-C is the user's own.
+        self._values = self._make_values(_DRIVER_ARENA, contain=Exception)
+        if processes or writer is not None:
+            self._start_nursery(max((s.worker for s in workers), default=0) + 1)
         if writer is not None:
             self._members[_WRITER] = Member(
                 _WRITER, "writer", 1, ship(writer, "the sink"), self._log_dir
             )
-        for spec in workers:
-            threads = plan.stages[spec.stage].cpus
+        for spec in processes:
+            stage = plan.stages[spec.stage]
             self._members[spec.worker] = Member(
-                spec.worker, spec.name, threads, payloads[spec.stage], self._log_dir
+                spec.worker,
+                spec.name,
+                stage.cpus,
+                payloads[spec.stage],
+                self._log_dir,
+                closes=stage.is_class and callable(getattr(stage.target, "close", None)),
             )
         for member in self._members.values():
             self._fork(member)
+        if threads:
+            self._bell = Bell()
+            self._selector.register(self._bell.socket, selectors.EVENT_READ, self._bell)
+        for spec in workers:
+            if spec.stage in threads:
+                self._start_thread(spec, stage_plan(plan, spec.stage), node)
+
+    def _make_values(self, own: int, contain: type[BaseException] = BaseException) -> ThreadValues:
+        return ThreadValues(
+            self._arenas,
+            own,
+            self._shelf,
+            self._leaving,
+            limit_bytes=self._limit,
+            contain=contain,
+        )
+
+    def _start_nursery(self, workers: int) -> None:
+        self._board_fd = create("board", directory=self._arena_dir)
+        self._board = Board(self._board_fd, workers)
+        self._nursery = Nursery((*self._arenas.values(), self._board_fd, self._node_fd))
+        self._selector.register(self._nursery.socket, selectors.EVENT_READ, None)
+
+    def _start_thread(self, spec: WorkerSpec, plan: StagePlan, node: Node) -> None:
+        assert self._bell is not None, "made before"
+        self._threads[spec.worker] = ThreadWorker(
+            spec.worker,
+            spec.name,
+            plan,
+            self._make_values(spec.worker),
+            self._bell,
+            run=spec.run,
+            once=node.once,
+            lease=self._lease,
+        )
 
     def restart(self, worker: int) -> None:
-        """Fork another process for a worker; it takes over the arena."""
+        """Fork another process for a worker; it takes over the arena. (A thread does not die.)"""
         self._fork(self._members[worker])
 
     def _fork(self, member: Member) -> None:
@@ -159,9 +221,11 @@ class LocalBackend:
             writes=writes,
             arenas=dict(self._arenas),
             board=self._board_fd,
+            node=self._node_fd,
             used=tuple(member.used),
             serials_from=member.lives * _SERIALS_PER_LIFE,
             limit_bytes=self._limit,
+            run=self._facts.get(member.number, NO_RUN),
         )
         self._send(member, setup)
 
@@ -169,6 +233,11 @@ class LocalBackend:
 
     def submit(self, worker: int, batch: RunBatch) -> None:
         """Queue a batch for the worker; it goes out with the next poll."""
+        thread = self._threads.get(worker)
+        if thread is not None:
+            thread.batches.append(batch.batch)
+            thread.post(batch, thread.take_freed())
+            return
         member = self._members[worker]
         member.batches.append(batch.batch)
         self._send(member, pack_work(batch, member.take_freed()))
@@ -212,6 +281,15 @@ class LocalBackend:
             if ref[0] == _DRIVER_ARENA:
                 own.append(ref)
                 continue
+            if ref[0] == SHELF:
+                self._shelf.free((ref,))
+                continue
+            thread = self._threads.get(ref[0])
+            if thread is not None:
+                thread.free(ref)
+                if thread.freed >= _FREE_SOON and not thread.batches:
+                    thread.post(None, thread.take_freed())
+                continue
             member = self._members[ref[0]]
             member.free(ref)
             if member.freed >= _FREE_SOON and not member.batches and member.ready:
@@ -248,11 +326,13 @@ class LocalBackend:
             left_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
             ready = self._selector.select(left_s)
             for key, mask in ready:
-                member: Member | None = key.data
-                if member is None:
-                    self._hear_nursery(mask)
-                else:
-                    self._serve(member, mask)
+                match key.data:
+                    case None:
+                        self._hear_nursery(mask)
+                    case Bell() as bell:
+                        self._hear_threads(bell)
+                    case Member() as member:
+                        self._serve(member, mask)
             if not ready and deadline_s is not None and time.monotonic() >= deadline_s:
                 break
         events, self._told = self._told, []
@@ -281,7 +361,13 @@ class LocalBackend:
         if channel.closed:
             self._hang_up(member)
 
-    def _note(self, member: Member, event: Event | BackendEvent) -> None:
+    def _hear_threads(self, bell: Bell) -> None:
+        for worker, events in bell.hear():
+            for event in events:
+                self._note(self._threads[worker], event)
+            self._told += events
+
+    def _note(self, member: Holding, event: Event | BackendEvent) -> None:
         match event:
             case TasksFinished() | ChildrenReleased():
                 member.hold(
@@ -340,33 +426,71 @@ class LocalBackend:
         running = self._board.running(member.number)
         if running not in member.batches:
             running = None
+        alone = self._board.alone(member.number)
         member.batches.clear()
-        self._told.append(WorkerDied(member.number, how, time.monotonic(), running))
+        self._told.append(WorkerDied(member.number, how, time.monotonic(), running, alone))
 
     def _last_words(self, member: Member) -> str:
         return "\n".join(member.log_tail(4096).splitlines()[-_LOG_LINES:]) or "(none)"
 
     def worker_log_tail(self, worker: int, limit_bytes: int = 4_096) -> str:
-        """The end of a worker's log."""
+        """The end of a worker's log; a thread has none, its output goes where the driver's goes."""
         member = self._members.get(worker)
-        return "" if member is None else member.log_tail(limit_bytes)
+        return "" if member is None else redacted(member.log_tail(limit_bytes))
 
     # ------------------------------------------------------------------------------ ending
 
     def close(self) -> None:
-        """End all processes, the idle ones in peace; then nothing of them or of their values is left."""
+        """End all workers, the idle ones in peace; then nothing of them or of their values is left, but threads
+        that are in users' code."""
         if self._closed or os.getpid() != self._pid:  # a fork of the driver does not own the run
             return
         self._closed = True
+        started_s = time.monotonic()
+        if self._bell is not None:
+            self._selector.unregister(self._bell.socket)
+            self._bell.close()
+        for thread in self._threads.values():
+            thread.stop()
+        closing = [m.number for m in self._members.values() if m.closes and not m.batches]
         for member in self._members.values():
             if member.channel is not None:
                 member.channel.close()
         if self._nursery is not None:
-            self._nursery.close()
+            self._nursery.close(closing)
+        for thread in self._threads.values():
+            patience_s = GRACE_S if thread.batches else CLOSE_S
+            thread.join(started_s + patience_s - time.monotonic())
         for member in self._members.values():
             os.close(member.log)
-        for descriptor in self._arenas.values():
-            os.close(descriptor)
-        if self._board is not None:
-            os.close(self._board_fd)
         self._selector.close()
+        self._lease.leave()
+
+    def _close_descriptors(self) -> None:
+        for descriptor in (*self._arenas.values(), self._node_fd, self._board_fd):
+            if descriptor >= 0:  # it was made
+                os.close(descriptor)
+
+
+def _allow_descriptors(workers: int, processes: int) -> None:
+    """Make sure that so many workers can have all the files that they need open.
+
+    Raises:
+        SetupError: They cannot (FF409).
+    """
+    wanted = DESCRIPTORS_APART + DESCRIPTORS_PER_WORKER * (processes + 2) + workers - processes
+    allowed = lifeline.allow_descriptors(wanted)
+    if 0 <= allowed < wanted:
+        raise SetupError(
+            "FF409",
+            f"{workers} workers need about {wanted} open files, and this process may have {allowed}.",
+            "Raise the limit (ulimit -n, or LimitNOFILE of the service), or use fewer replicas.",
+        )
+
+
+def _hide_secrets(plan: Plan) -> None:
+    """Workers' last words are shown in errors; the secrets that workers know are not to be among them."""
+    given = [(s.args, dict(s.kwargs)) for s in plan.stages] + [dict(c.static) for c in plan.calls()]
+    for name in names_in(given):
+        if name in os.environ:
+            hide(name, os.environ[name])

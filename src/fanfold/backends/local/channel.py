@@ -127,8 +127,22 @@ class WorkerChannel:
     def receive(self) -> Any:
         """The next message; None when the driver has closed its end."""
         while not self._ready:
-            data = self._socket.recv(_CHUNK_BYTES)
-            if not data:
+            if not self._hear():
                 return None
-            self._ready.extend(self._frames.feed(data))
         return self._ready.popleft()
+
+    def receive_some(self) -> list[Any] | None:
+        """What has arrived, for one who knows that something has; None when the driver has closed its end."""
+        heard = self._hear()
+        messages = list(self._ready)
+        self._ready.clear()
+        return messages if heard or messages else None
+
+    def fileno(self) -> int:
+        """The descriptor by which it is known that something has arrived."""
+        return self._socket.fileno()
+
+    def _hear(self) -> bool:
+        data = self._socket.recv(_CHUNK_BYTES)
+        self._ready.extend(self._frames.feed(data))
+        return bool(data)

@@ -19,28 +19,17 @@ _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|
 """ANSI sequences: colours and the like, a terminal's title, single letters."""
 
 
-class Member:
-    """A worker, or the writer, through all its lives.
+class Holding:
+    """A worker as the driver's bookkeeping has it, process or thread.
 
     Args:
         number: The worker's number in this run.
         name: ``Ocr[2]``.
-        threads: Cores that it owns.
-        payload: What it is to be, by cloudpickle.
-        log_dir: Where its output goes; None: an unnamed temporary file.
     """
 
-    def __init__(
-        self, number: int, name: str, threads: int, payload: bytes, log_dir: Path | None
-    ) -> None:
+    def __init__(self, number: int, name: str) -> None:
         self.number = number
         self.name = name
-        self.threads = threads
-        self.payload = payload
-        self.log: int = _open_log(name, log_dir)
-        self.channel: DriverChannel | None = None
-        """None while there is no process to talk to."""
-        self.lives: int = 0
         self.ready: bool = False
         """It takes batches."""
         self.through: bool = False
@@ -50,13 +39,6 @@ class Member:
         self.used: set[BlockRef] = set()
         """Blocks of its arena that are in use."""
         self._freed: list[BlockRef] = []
-
-    def begin(self, channel: DriverChannel) -> None:
-        """A new life. What is not in use is free, so that there is nothing to tell of."""
-        self.channel = channel
-        self.lives += 1
-        self.ready = self.through = False
-        self._freed.clear()
 
     def free(self, ref: BlockRef) -> None:
         """A block of its arena is read by nobody any more."""
@@ -76,6 +58,45 @@ class Member:
     def hold(self, refs: Iterable[BlockRef]) -> None:
         """It has told of these blocks."""
         self.used.update(refs)
+
+
+class Member(Holding):
+    """A worker process, or the writer, through all its lives.
+
+    Args:
+        number: The worker's number in this run.
+        name: ``Ocr[2]``.
+        threads: Cores that it owns.
+        payload: What it is to be, by cloudpickle.
+        log_dir: Where its output goes; None: an unnamed temporary file.
+        closes: Whether its stage has a ``close()`` to be called at the end.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        name: str,
+        threads: int,
+        payload: bytes,
+        log_dir: Path | None,
+        *,
+        closes: bool = False,
+    ) -> None:
+        super().__init__(number, name)
+        self.threads = threads
+        self.payload = payload
+        self.closes = closes
+        self.log: int = _open_log(name, log_dir)
+        self.channel: DriverChannel | None = None
+        """None while there is no process to talk to."""
+        self.lives: int = 0
+
+    def begin(self, channel: DriverChannel) -> None:
+        """A new life. What is not in use is free, so that there is nothing to tell of."""
+        self.channel = channel
+        self.lives += 1
+        self.ready = self.through = False
+        self._freed.clear()
 
     def log_tail(self, limit_bytes: int) -> str:
         """The end of its output, without what colours it on a terminal."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from fanfold.backends.base import RunFacts
 from fanfold.backends.local.store import BlockRef
 from fanfold.protocol import RootResult
 
@@ -25,6 +26,9 @@ class Fork(NamedTuple):
 
 class End(NamedTuple):
     """End all processes, those that are idle in peace, and go."""
+
+    closing: tuple[int, ...] = ()
+    """Idle workers whose stages have a ``close()``, for which there is more time."""
 
 
 # ------------------------------------------------------------------------------------------- from the zygote
@@ -61,10 +65,13 @@ class Setup(NamedTuple):
     """By number: descriptors, inherited."""
     board: int
     """Descriptor of the board, inherited."""
+    node: int
+    """Descriptor of what was done on this machine, inherited."""
     used: tuple[BlockRef, ...]
     """Blocks of its arena that an earlier process with this number made, and that are still in use."""
     serials_from: int
     limit_bytes: int
+    run: RunFacts
 
 
 class Write(NamedTuple):

@@ -17,10 +17,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from fanfold.backends.local.messages import End, Ended, Fork, Forked
-from fanfold.backends.local.zygote import MARK
+from fanfold.backends.local.zygote import CLOSE_S, MARK
 from fanfold.errors import SetupError
 
-_CLOSE_S: Final = 5.0
+_CLOSE_S: Final = CLOSE_S + 5.0
 _GONE_S: Final = 1.0
 """How long the end of a process may come after the end of its sockets."""
 _CODE: Final = (
@@ -110,15 +110,19 @@ class Nursery:
                 raise self._gone()
             heard.append(pickle.loads(data))
 
-    def close(self) -> None:
-        """End all processes; idle ones whose channels are closed end by themselves."""
+    def close(self, closing: Iterable[int] = ()) -> None:
+        """End all processes; idle ones whose channels are closed end by themselves.
+
+        Args:
+            closing: Of those, the workers whose stages have a ``close()``.
+        """
         for _, fds in self._requests:
             for fd in fds:
                 if not isinstance(fd, int):
                     fd.close()
         self._requests.clear()
         with contextlib.suppress(OSError):
-            self.socket.send(pickle.dumps(End()))
+            self.socket.send(pickle.dumps(End(tuple(closing))))
         self.socket.close()
         try:
             self._process.wait(_CLOSE_S)

@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from fanfold.backends.base import (
@@ -30,9 +30,11 @@ from fanfold.backends.base import (
 from fanfold.backends.local.board import Board
 from fanfold.backends.local.channel import WorkerChannel
 from fanfold.backends.local.messages import CloseWriter, Setup, Write
+from fanfold.backends.local.node import Node
 from fanfold.backends.local.store import ArenaValues
 from fanfold.backends.local.wire import pack_events, unpack_work
-from fanfold.backends.worker import StageRunner
+from fanfold.backends.stage_plan import StagePlan
+from fanfold.backends.worker import Once, StageRunner
 from fanfold.errors import SinkValueError
 from fanfold.protocol import Event, WorkerStarted
 
@@ -86,7 +88,6 @@ def _values(setup: Setup) -> ArenaValues:
 
 def _serve_stage(setup: Setup, channel: WorkerChannel) -> None:
     values, board, number = _values(setup), Board(setup.board), setup.worker
-
     pid = os.getpid()
 
     def emit(events: Sequence[Event | BackendEvent]) -> None:
@@ -95,23 +96,78 @@ def _serve_stage(setup: Setup, channel: WorkerChannel) -> None:
         channel.send(pack_events(events))
 
     try:
-        runner = StageRunner(pickle.loads(setup.payload), values, emit, worker=setup.name)
+        plan: StagePlan = pickle.loads(setup.payload)
+    except BaseException as error:
+        emit([worker_failed(number, error, setup.name)])
+        return
+    once = Node(setup.node).once
+    if plan.stage.asynchronous:
+        _serve_asynchronous(setup, channel, plan, values, emit, board, once)
+        return
+    runner = StageRunner(plan, values, emit, worker=setup.name, run=setup.run, once=once)
+    try:
         runner.construct()
     except BaseException as error:
         emit([worker_failed(number, error, setup.name)])
         return
-    emit([WorkerStarted(number, pid=pid)])
-    while True:
-        started = time.perf_counter()
-        packed = channel.receive()
-        if packed is None:
+    try:
+        emit([WorkerStarted(number, pid=pid)])
+        while True:
+            started_s = time.perf_counter()
+            packed = channel.receive()
+            if packed is None:
+                return
+            batch, freed = unpack_work(packed)
+            values.free(freed)
+            if batch is not None:
+                board.begin(number, batch.batch)
+                runner.run(batch, wait_s=time.perf_counter() - started_s)
+                board.clear(number)
+    finally:
+        runner.close()  # also if the run has ended before it could report
+
+
+def _serve_asynchronous(
+    setup: Setup,
+    channel: WorkerChannel,
+    plan: StagePlan,
+    values: ArenaValues,
+    emit: Callable[[Sequence[Event | BackendEvent]], None],
+    board: Board,
+    once: Once,
+) -> None:
+    import asyncio  # 20 ms that most workers save
+
+    from fanfold.backends.asynchronous import AsyncRunner
+    from fanfold.backends.local.looping import Host, serve
+
+    def note(under_way: Sequence[int]) -> None:
+        if under_way:
+            board.begin(setup.worker, under_way[0], len(under_way))
+        else:
+            board.clear(setup.worker)
+
+    def attach(host: Host) -> None:
+        asyncio.get_running_loop().add_reader(channel.fileno(), hear, host)
+
+    def hear(host: Host) -> None:
+        try:
+            messages = channel.receive_some()
+        except OSError:
+            messages = None
+        if messages is None:
+            asyncio.get_running_loop().remove_reader(channel.fileno())
+            host.stop()
             return
-        batch, freed = unpack_work(packed)
-        values.free(freed)
-        if batch is not None:
-            board.begin(number, batch.batch)
-            runner.run(batch, wait_s=time.perf_counter() - started)
-            board.clear(number)
+        for packed in messages:
+            batch, freed = unpack_work(packed)
+            values.free(freed)
+            if batch is not None:
+                host.begin(batch)
+
+    runner = AsyncRunner(plan, values, emit, worker=setup.name, run=setup.run, once=once)
+    runner.note = note
+    serve(runner, setup.worker, setup.name, os.getpid(), emit, attach)
 
 
 def _serve_writer(setup: Setup, channel: WorkerChannel) -> None:

@@ -21,6 +21,7 @@ from fanfold.protocol import Rows
 BlockRef: TypeAlias = tuple[int, int, int, int]
 """Arena, offset, size in bytes, serial number."""
 
+_NOTHING: Final[Mapping[BlockRef, Sequence[Any]]] = {}
 KEPT_BLOCKS: Final = 256
 """How many blocks' tables of contents a reader remembers. Values it forgets when it has read a batch."""
 
@@ -35,6 +36,7 @@ class ArenaValues:
         serials_from: The first serial number, above all that the arena's blocks ever had.
         limit_bytes: How much the own arena may hold.
         contain: Exceptions of users' code that make a value unpicklable; others go through.
+        kept: Blocks that lie in this process as they are.
     """
 
     def __init__(
@@ -46,8 +48,10 @@ class ArenaValues:
         serials_from: int = 1,
         limit_bytes: int = ARENA_BYTES,
         contain: type[BaseException] = BaseException,
+        kept: Mapping[BlockRef, Sequence[Any]] = _NOTHING,
     ) -> None:
         self._own = own
+        self._kept = kept
         self._limit = limit_bytes
         self._contain = contain
         self._readers = {number: Reader(fd) for number, fd in descriptors.items()}
@@ -66,7 +70,9 @@ class ArenaValues:
         """The values of columns, each decoded once."""
         opened: dict[BlockRef, Block] = {}
 
-        def block(ref: Any) -> Block:
+        def block(ref: Any) -> Sequence[Any]:
+            if ref in self._kept:
+                return self._kept[ref]
             found = opened.get(ref)
             if found is None:
                 found = opened[ref] = self._open(ref)

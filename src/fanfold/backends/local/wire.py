@@ -24,6 +24,7 @@ from fanfold.protocol import (
     ControlRows,
     Event,
     ExpansionSealed,
+    ItemRun,
     Rows,
     RunBatch,
     StreamRows,
@@ -104,10 +105,19 @@ def unpack_events(packed: Sequence[Packed], time_s: float) -> list[Event | Backe
 
 def pack_work(batch: RunBatch | None, freed: tuple[BlockRef, ...]) -> Packed:
     """To a worker: a batch (or nothing) and the blocks of its arena that are free again."""
-    return None if batch is None else tuple(batch), freed
+    if batch is None:
+        return None, freed
+    if not batch.identity:
+        return tuple(batch), freed
+    return tuple(batch._replace(identity=tuple(map(tuple, batch.identity)))), freed  # type: ignore[arg-type]
 
 
 def unpack_work(packed: Packed) -> tuple[RunBatch | None, tuple[BlockRef, ...]]:
     """What :func:`pack_work` was given."""
-    batch, freed = packed
-    return None if batch is None else RunBatch._make(batch), freed
+    fields, freed = packed
+    if fields is None:
+        return None, freed
+    batch = RunBatch._make(fields)
+    if batch.identity:
+        batch = batch._replace(identity=tuple(map(ItemRun._make, batch.identity)))
+    return batch, freed

@@ -24,11 +24,13 @@ import time
 from typing import Final, NoReturn
 
 from fanfold.backends.local import lifeline
-from fanfold.backends.local.messages import Ended, Fork, Forked
+from fanfold.backends.local.messages import End, Ended, Fork, Forked
 
 PRELOADED: Final = ("cloudpickle", "fanfold.backends.local.process")
 GRACE_S: Final = 0.3
 """How long idle workers have to go by themselves once their channels are closed."""
+CLOSE_S: Final = 5.0
+"""How long those have whose stages have a ``close()``."""
 LOOK_S: Final = 0.1
 """How often to look whether the driver lives, where the system does not tell."""
 MARK: Final = "FANFOLD_WORKER_PID"
@@ -83,20 +85,22 @@ class _Zygote:
                 return self._end(grace_s=0.0)
             if self._wake in ready:
                 self._hear_ends()
-            if self._control.fileno() in ready and not self._serve_request():
-                return self._end(grace_s=GRACE_S)
+            if self._control.fileno() in ready:
+                end = self._serve_request()
+                if end is not None:
+                    return self._end(grace_s=GRACE_S, closing=end.closing)
 
     # ------------------------------------------------------------------------------ making
 
-    def _serve_request(self) -> bool:
-        """Carry out one request; False if it is the last."""
+    def _serve_request(self) -> End | None:
+        """Carry out one request; the last one is given back."""
         try:
-            data, fds, _, _ = socket.recv_fds(self._control, 4096, 8)
+            data, fds, _, _ = socket.recv_fds(self._control, 65_536, 8)
         except OSError:
-            return False
-        request = pickle.loads(data) if data else None
+            return End()
+        request = pickle.loads(data) if data else End()
         if not isinstance(request, Fork):
-            return False
+            return request if isinstance(request, End) else End()
         pid = os.fork()
         if pid == 0:
             self._become_worker(request, *fds)
@@ -104,7 +108,7 @@ class _Zygote:
             os.close(fd)
         self._workers[pid] = request.worker
         self._tell(Forked(request.worker, pid))
-        return True
+        return None
 
     def _become_worker(self, request: Fork, channel: int, log: int) -> NoReturn:
         """Everything from here on runs in the new process, which never returns."""
@@ -184,12 +188,15 @@ class _Zygote:
                 if mark is not None and mark in map(str, self._dead):
                     lifeline.kill(process.pid)
 
-    def _end(self, *, grace_s: float) -> None:
+    def _end(self, *, grace_s: float, closing: tuple[int, ...] = ()) -> None:
         """Wait for the idle, kill the rest, and again until no descendant is left."""
-        deadline = time.monotonic() + grace_s
-        while self._workers and (left := deadline - time.monotonic()) > 0:
-            select.select([self._wake], [], [], left)
-            self._hear_ends()
+        started_s = time.monotonic()
+        self._await_ends(started_s + grace_s)
+        for pid, worker in self._workers.items():
+            if worker not in closing:
+                lifeline.kill(pid)
+        if closing:
+            self._await_ends(started_s + CLOSE_S)
         for pid in self._workers:
             lifeline.kill(pid)
         for _ in range(1000):  # ten seconds: only a process that hangs in the kernel takes so long
@@ -202,3 +209,12 @@ class _Zygote:
                 return  # no descendant is left: each orphan would be a child
             select.select([self._wake], [], [], 0.01)
             self._drain()
+
+    def _await_ends(self, deadline_s: float) -> None:
+        """Wait until all workers have ended, or the time is up, or the driver is gone as well."""
+        watched = [self._wake] if self._driver_fd is None else [self._wake, self._driver_fd]
+        while self._workers and (left_s := deadline_s - time.monotonic()) > 0:
+            ready, _, _ = select.select(watched, [], [], left_s)
+            if self._driver_fd in ready:
+                return
+            self._hear_ends()

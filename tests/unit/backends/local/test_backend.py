@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from fanfold import secret
 from fanfold.backends.base import RecordsWritten, WriteFailed, WriterClosed
 from fanfold.backends.local.backend import ARENA_DIR_VARIABLE, LocalBackend
 from fanfold.backends.local.process import THREAD_VARIABLES
@@ -24,6 +26,7 @@ from fanfold.protocol import (
     WorkerFailed,
     WorkerStarted,
 )
+from fanfold.stage_context import context
 from tests import backend_stages as s
 from tests.backends import HANG_S, Session, call_plan, refs_of
 
@@ -375,3 +378,110 @@ def test_ctrl_c_while_a_source_is_read_is_no_fault_of_its_values():
 
     with session(s.identity) as run, pytest.raises(KeyboardInterrupt):
         run.backend.put([1, Interrupted()])
+
+
+# ------------------------------------------------------------------------------ asynchronous stages
+
+
+class Meet:
+    """Answers when so many have come; one of them may be the end of all."""
+
+    def __init__(self, together: int) -> None:
+        self.together = together
+        self.here = 0
+        self.all_here = asyncio.Event()
+
+    async def __call__(self, x: Any) -> Any:
+        self.here += 1
+        if self.here == self.together:
+            self.all_here.set()
+        await self.all_here.wait()
+        if x == "die":
+            os._exit(9)
+        return x, context().worker
+
+
+def meeting(together: int) -> Session:
+    plan = call_plan(Meet, args=(together,), asynchronous=True, max_in_flight=8)
+    return Session(LocalBackend(), plan)
+
+
+def test_batches_of_an_asynchronous_stage_are_under_way_together():
+    with meeting(3) as run:
+        batches = [run.submit([n]) for n in range(3)]
+        assert [run.finish(b).values for b in batches] == [{0: (n, "Meet[0]")} for n in range(3)]
+
+
+def test_of_batches_that_were_under_way_together_none_is_to_blame():
+    with meeting(2) as run:
+        batches = [run.submit([1]), run.submit(["die"])]
+        (died,) = run.wait(WorkerDied)
+        assert died.running in batches
+        assert not died.alone
+
+
+def test_who_was_alone_is_to_blame():
+    with meeting(1) as run:
+        batch = run.submit(["die"])
+        (died,) = run.wait(WorkerDied)
+        assert (died.running, died.alone) == (batch, True)
+        run.backend.restart(0)
+        run.wait(WorkerStarted)
+        assert run.run([1]).values == {0: (1, "Meet[0]")}
+
+
+# ------------------------------------------------------------------------------ the end of workers
+
+
+class Closes:
+    def __init__(self, folder: Any, hangs: bool = False) -> None:
+        self.folder, self.hangs = folder, hangs
+
+    def __call__(self, x: Any) -> Any:
+        while x == "busy":
+            (self.folder / "busy").touch()
+            time.sleep(0.001)
+        return x
+
+    def close(self) -> None:
+        (self.folder / f"closing {os.getpid()}").touch()
+        while self.hangs:
+            time.sleep(0.001)
+        (self.folder / f"closed {os.getpid()}").touch()
+
+
+def names(folder: Any) -> list[str]:
+    return sorted(file.name.partition(" ")[0] for file in folder.iterdir())
+
+
+def test_idle_workers_are_closed_and_busy_ones_killed(tmp_path):
+    plan = call_plan(Closes, args=(tmp_path,))
+    with Session(LocalBackend(), plan, replicas=2) as run:
+        run.submit(["busy"])
+        deadline = time.monotonic() + HANG_S
+        while not (tmp_path / "busy").exists():
+            run.backend.poll(0.01)  # which also sends
+            assert time.monotonic() < deadline
+    assert names(tmp_path) == ["busy", "closed", "closing"]
+
+
+def test_a_close_that_hangs_does_not_hold_up_the_end(tmp_path, monkeypatch):
+    with Session(LocalBackend(), call_plan(Closes, args=(tmp_path, True))) as run:
+        (started,) = [e for e in run.heard if isinstance(e, WorkerStarted)]
+    assert names(tmp_path) == ["closing"]
+    with pytest.raises(ProcessLookupError):
+        os.kill(started.pid, 0)
+
+
+def test_a_workers_last_words_are_shown_without_secrets(monkeypatch):
+    monkeypatch.setattr(secret, "_hidden", {})
+    monkeypatch.setenv("TOKEN", "hunter2")
+
+    def tells(x: Any, *, token: str) -> Any:
+        print(f"my token is {token}")
+        return x
+
+    plan = call_plan(tells, static={"token": secret.Secret("TOKEN")})
+    with Session(LocalBackend(), plan) as run:
+        run.run([1])
+        assert run.backend.worker_log_tail(0) == "my token is <secret TOKEN>\n"

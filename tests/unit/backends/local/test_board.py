@@ -29,6 +29,15 @@ def test_each_worker_has_its_entry(descriptor):
     assert ours.running(2) is None
 
 
+def test_of_several_that_are_under_way_none_is_alone(descriptor):
+    board = Board(descriptor, 2)
+    board.clear(0)
+    board.begin(0, 7)
+    board.begin(1, 8, 3)
+    assert (board.running(0), board.alone(0)) == (7, True)
+    assert (board.running(1), board.alone(1)) == (8, False)
+
+
 def test_an_entry_outlives_its_worker(descriptor):
     ours = Board(descriptor, 1)
     ours.clear(0)

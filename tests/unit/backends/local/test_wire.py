@@ -23,6 +23,7 @@ from fanfold.protocol import (
     ControlRows,
     Event,
     ExpansionSealed,
+    ItemRun,
     Rows,
     RunBatch,
     StreamRows,
@@ -41,8 +42,8 @@ EVENTS: list[Event | BackendEvent] = [
     ChildrenReleased(1, 2, 0, (3, 0, 1), STREAMS, 4, 5, 6.0),
     ExpansionSealed(1, 2, (0, 2), 4, 5, 6.0),
     TasksFinished(1, 2, 3, STREAMS, ((2, FAILURE),), 4, 5, 6.0),
-    BatchFinished(1, 2.0, 3, 4.0, 5.0),
-    BatchRaised(1, FAILURE, 2.0, 3, 4.0),
+    BatchFinished(1, 2.0, 3, 4.0, 5.0, (("Ocr", "words", 7),)),
+    BatchRaised(1, FAILURE, 2.0, 3, 4.0, (("Ocr", "words", 7),)),
     WorkerStarted(1, 2.0, 3),
     WorkerFailed(1, FAILURE, 2.0),
     RecordsWritten((1, 2), 3.0),
@@ -75,9 +76,14 @@ def test_every_event_that_a_process_tells_has_a_code():
     assert {type(event) for event in EVENTS} == set(wire._KINDS)
 
 
-@pytest.mark.parametrize("batch", [None, RunBatch(1, 2, 3, (("rows", REF, 0, 3),), 4, 5, (6,))])
+WHO = (ItemRun("a", (1,), 0, 3), ItemRun("b", (2,), 0, 1))
+BATCH = RunBatch(1, 2, 3, (("rows", REF, 0, 3),), 4, 5, (6,))
+
+
+@pytest.mark.parametrize("batch", [None, BATCH, BATCH._replace(identity=WHO)])
 def test_work_survives_the_journey(batch):
     packed = wire.pack_work(batch, (REF,))
     assert without_names(packed)
     arrived, freed = wire.unpack_work(pickle.loads(pickle.dumps(packed)))
     assert (arrived, freed) == (batch, (REF,)) and type(arrived) is type(batch)
+    assert arrived is None or all(type(run) is ItemRun for run in arrived.identity)

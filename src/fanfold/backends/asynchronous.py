@@ -1,0 +1,163 @@
+"""Runs the code of an ``async def`` stage: several calls under way at a time, each reported as it ends.
+
+Owns what is special about coroutines: how many are under way, in which order they begin, what becomes of them
+at the end. What users' functions take and give is as in :mod:`fanfold.backends.worker`. Everything here is
+used inside of one running event loop; :class:`OwnLoopRunner` brings one along.
+
+Rules
+-----
+1. Batches begin in the order of submission. Of a stage that takes one item at a time ``max_in_flight`` items
+   are under way, of a batched one as many batches.
+2. The tasks of a batch are reported in their order, each as soon as those before it have ended too. So a stage
+   that is to have each result at once gets batches of one item.
+3. A worker's busy time is the time in which at least one call was under way; it is told in parts that add up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from fanfold.backends.worker import BatchRun, StageRunner, show_failed_close
+from fanfold.coroutines import OwnLoop
+from fanfold.protocol import RunBatch
+from fanfold.stage_context import current
+
+_Ended: TypeAlias = tuple[Any, BaseException | None]
+"""What a call returned, or what it raised."""
+
+
+class AsyncRunner(StageRunner):
+    """One replica of an asynchronous stage; arguments as for :class:`StageRunner`."""
+
+    note: Callable[[Sequence[int]], None] | None = None
+    """Told of the batches that are under way, whenever these change; the oldest comes first."""
+
+    def construct(self) -> None:
+        """As :meth:`StageRunner.construct`, inside of the running loop."""
+        super().construct()
+        self._room = asyncio.Semaphore(self._plan.stage.max_in_flight)
+        self._told_s = self._clock()
+        self._under_way: dict[int, None] = {}
+
+    async def work(self, batch: RunBatch, *, wait_s: float = 0.0) -> None:
+        """Run a batch, beside others; every event that the protocol asks for is emitted before this returns.
+
+        Raises:
+            BaseException: What users' code raised, if it is not among those to contain.
+        """
+        run = self._open(batch)
+        run.context = run.context.at(None)  # the stage's own goes on to the next batch
+        started_s = self._clock()
+        raised: BaseException | None = None
+        try:
+            columns = self._values.read(batch.columns)
+        except BaseException as error:
+            raised = error
+        else:
+            if self._plan.stage.batch_size is None:
+                await self._items(run, list(zip(*columns, strict=True)))
+            else:
+                raised = await self._batch(run, columns)
+        run.busy_s = self._busy_s(started_s)
+        self._under_way.pop(batch.batch, None)
+        if raised is None or not self._blame(run, raised):
+            self._finish(run, wait_s)
+        if self.note is not None:
+            self.note(tuple(self._under_way))
+
+    async def _batch(self, run: BatchRun, columns: Sequence[list[Any]]) -> BaseException | None:
+        """Run a batched stage; what it raised."""
+        returned, error = await self._ended(asyncio.ensure_future(self._call(run, None, columns)))
+        if error is None:
+            try:
+                results = run.results_of(returned)
+            except BaseException as broken:
+                return broken
+            run.deliver(results)
+        return error
+
+    async def _items(self, run: BatchRun, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Run all items of a batch, as there is room for them."""
+        begun = [
+            asyncio.ensure_future(self._call(run, task, values)) for task, values in enumerate(rows)
+        ]
+        try:
+            for task, one in enumerate(begun):
+                returned, error = await self._ended(one)
+                if error is None:
+                    with current(run.context.at(task)):
+                        try:
+                            run.take(task, returned)
+                        except BaseException as broken:
+                            error = broken
+                if error is not None:
+                    run.fail(task, error)
+                if task + 1 < len(begun):
+                    run.delivery.flush(task + 1)
+        finally:
+            for one in begun:
+                one.cancel()
+
+    async def _call(self, run: BatchRun, task: int | None, values: Sequence[Any]) -> _Ended:
+        """One call of the user's function. What it raises is a result: asyncio lets some exceptions out of
+        their tasks, and they would end the worker."""
+        async with self._room:
+            if run.batch.batch not in self._under_way:
+                self._under_way[run.batch.batch] = None
+                if self.note is not None:
+                    self.note(tuple(self._under_way))
+            with current(run.context.at(task)):
+                try:
+                    return await run.call(values), None
+                except asyncio.CancelledError as error:
+                    return None, RuntimeError(f"it was cancelled ({error!r})")
+                except BaseException as error:
+                    return None, error
+
+    async def _ended(self, call: asyncio.Future[_Ended]) -> _Ended:
+        """Wait for a call; if nobody waits any more, it is over for the call as well."""
+        try:
+            await asyncio.wait([call])
+        except asyncio.CancelledError:
+            call.cancel()
+            raise
+        return call.result()
+
+    def _busy_s(self, started_s: float) -> float:
+        """The time from ``started_s`` until now, without what was told of it before."""
+        now_s = self._clock()
+        busy_s = now_s - max(started_s, self._told_s)
+        self._told_s = now_s
+        return busy_s
+
+    async def aclose(self) -> None:
+        """As :meth:`StageRunner.close`; a ``close`` that is ``async def`` is awaited."""
+        close = getattr(self._instance, "close", None)
+        if callable(close):
+            try:
+                closing = close()
+                if inspect.isawaitable(closing):
+                    await closing
+            except Exception:
+                show_failed_close(self._worker)
+
+
+class OwnLoopRunner(AsyncRunner):
+    """An asynchronous stage whose batches are run one after the other, from ordinary code, in its own loop."""
+
+    def construct(self) -> None:
+        """As :meth:`StageRunner.construct`."""
+        self._loop = OwnLoop()
+        self._loop.call(super().construct)
+
+    def run(self, batch: RunBatch, *, wait_s: float = 0.0) -> None:
+        """As :meth:`StageRunner.run`."""
+        self._loop.run(self.work(batch, wait_s=wait_s))
+
+    def close(self) -> None:
+        """As :meth:`StageRunner.close`, then the loop's end."""
+        self._loop.run(self.aclose())
+        self._loop.close()

@@ -1,0 +1,101 @@
+"""What an asynchronous worker does, process or thread: begins batches as they come, until it is told to stop.
+
+Owns the event loop of such a worker and the tasks in it. Where batches come from and where events go is the
+caller's (``attach``, ``emit``); what a batch means to users' code is the runner's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from fanfold.backends.asynchronous import AsyncRunner
+from fanfold.backends.base import worker_failed
+from fanfold.protocol import Event, RunBatch, WorkerStarted
+
+
+class Host:
+    """The batches of one worker; everything is called in its event loop.
+
+    Args:
+        runner: The replica, constructed.
+    """
+
+    def __init__(self, runner: AsyncRunner) -> None:
+        self._runner = runner
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._idle_s = time.perf_counter()
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the worker is to stop; with the exception, if something broke."""
+
+    def begin(self, batch: RunBatch) -> None:
+        """Begin a batch as soon as there is room for it."""
+        wait_s = 0.0 if self._tasks else time.perf_counter() - self._idle_s
+        task = asyncio.get_running_loop().create_task(self._runner.work(batch, wait_s=wait_s))
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._idle_s = time.perf_counter()
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not self.over.done():
+            self.over.set_exception(error)
+
+    def stop(self) -> None:
+        """There is no more to come."""
+        if not self.over.done():
+            self.over.set_result(None)
+
+    async def close(self) -> None:
+        """Cancel what is under way, then close the stage."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._runner.aclose()
+
+
+Attach: TypeAlias = Callable[[Host], None]
+"""Called in the loop, when the worker is ready: from now on the host is given batches, and told to stop."""
+
+
+def serve(
+    runner: AsyncRunner,
+    worker: int,
+    name: str,
+    pid: int,
+    emit: Callable[[Sequence[Event]], None],
+    attach: Attach,
+) -> None:
+    """Construct a replica in an event loop, and run its batches there until it is told to stop.
+
+    Args:
+        runner: The replica, not constructed.
+        worker: Its number.
+        name: Its name.
+        pid: Its process.
+        emit: Takes events.
+        attach: See :data:`Attach`.
+
+    Raises:
+        BaseException: What broke it, such as a channel that the driver has left.
+    """
+
+    async def main() -> None:
+        try:
+            runner.construct()
+        except BaseException as error:
+            emit([worker_failed(worker, error, name)])
+            return
+        host = Host(runner)
+        try:
+            emit([WorkerStarted(worker, pid=pid)])
+            attach(host)
+            await host.over
+        finally:
+            await host.close()
+
+    asyncio.run(main())

@@ -1,0 +1,104 @@
+"""Values that stay in the driver's process, because only threads of it read them: nothing is copied.
+
+Owns the shelf where they lie and the choice between it and the arenas.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Any, Final, cast
+
+from fanfold.backends.local.store import ArenaValues, BlockRef
+from fanfold.protocol import Rows
+
+SHELF: Final = -3
+"""In the place of an arena's number."""
+_ROW_BYTES: Final = 64
+"""What a row counts as at least."""
+_SAMPLES: Final = 16
+
+
+class Shelf:
+    """Blocks as lists, for all threads of this process."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[BlockRef, Sequence[Any]] = {}
+        self._serials = itertools.count()
+
+    def put(self, rows: Sequence[Any]) -> Rows:
+        """Keep rows; the list itself is the worker's and will not change."""
+        ref = (SHELF, 0, 0, next(self._serials))
+        self.blocks[ref] = rows
+        return Rows(ref, len(rows), _apparent_bytes(rows))
+
+    def free(self, refs: Iterable[BlockRef]) -> None:
+        """Forget blocks."""
+        for ref in refs:
+            del self.blocks[ref]
+
+
+class ThreadValues(ArenaValues):
+    """One thread's view of all values: those on the shelf, and those in arenas.
+
+    Args:
+        descriptors: The arenas' files, by number.
+        own: The arena that this thread may write to.
+        shelf: What stays in this process.
+        leaving: The ports whose values do not.
+        limit_bytes: How much the own arena may hold.
+        contain: Exceptions of users' code that make a value unpicklable; others go through.
+    """
+
+    def __init__(
+        self,
+        descriptors: Mapping[int, int],
+        own: int,
+        shelf: Shelf,
+        leaving: Container[int],
+        *,
+        limit_bytes: int,
+        contain: type[BaseException] = BaseException,
+    ) -> None:
+        super().__init__(
+            descriptors, own, limit_bytes=limit_bytes, contain=contain, kept=shelf.blocks
+        )
+        self._shelf = shelf
+        self._leaving = leaving
+        self._row_bytes: dict[int, int] = {}
+
+    def put(self, port: int, rows: Sequence[Any]) -> Rows:
+        """Store rows where their readers can be."""
+        if port in self._leaving:
+            return super().put(port, rows)
+        stored = self._shelf.put(rows)
+        self._row_bytes[port] = stored.size_bytes // stored.count
+        return stored
+
+    def take_back(self, rows: Rows) -> None:
+        """A block that nobody was told of."""
+        ref = cast(BlockRef, rows.ref)
+        if ref in self._shelf.blocks:
+            self._shelf.free((ref,))
+        else:
+            super().take_back(rows)
+
+    def row_bytes(self, port: int) -> int:
+        """What a row at ``port`` took lately, as far as it is known."""
+        return self._row_bytes.get(port, 0) or super().row_bytes(port)
+
+
+def _apparent_bytes(rows: Sequence[Any]) -> int:
+    """How much rows seem to take, judged by some of them; nothing is copied, so nobody measures it."""
+    some = rows[:: max(1, len(rows) // _SAMPLES)]
+    return len(rows) * sum(map(_size_bytes, some)) // len(some)
+
+
+def _size_bytes(value: Any) -> int:
+    if type(value) in (bytes, str, bytearray):
+        return max(_ROW_BYTES, len(value))
+    try:
+        size = getattr(value, "nbytes", 0)
+    except Exception:  # a user's property: then nothing is known of its size
+        return _ROW_BYTES
+    return max(_ROW_BYTES, size) if type(size) is int else _ROW_BYTES
