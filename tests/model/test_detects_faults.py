@@ -19,7 +19,8 @@ from fanfold.engine.groups import Lost
 from fanfold.engine.machine import Machine
 from fanfold.engine.roots import Roots
 from fanfold.protocol import ChildrenReleased, TasksFinished
-from fanfold.testing.strategies import Sketch, sketches
+from fanfold.testing.sketches import Sketch
+from fanfold.testing.strategies import sketches
 from fanfold.testing.twin import Twin
 from tests.model.profile import looked_for
 from tests.model.test_pipelines_match_interpreter import check

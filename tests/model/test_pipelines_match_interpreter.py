@@ -16,7 +16,8 @@ from fanfold.engine import machine, roots
 from fanfold.testing.comparison import compare, compare_failures
 from fanfold.testing.interpreter import interpret
 from fanfold.testing.observing import run_observed
-from fanfold.testing.strategies import Sketch, build, plan_of, sketches
+from fanfold.testing.sketches import Sketch, build, plan_of
+from fanfold.testing.strategies import sketches
 from fanfold.testing.twin import Twin
 from tests.model.profile import SEED, looked_for
 from tests.model.shuffled import ShuffledInline

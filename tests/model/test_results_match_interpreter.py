@@ -15,7 +15,8 @@ from fanfold.outcomes import Outcome, Status
 from fanfold.plan import ExpandNode, Plan
 from fanfold.testing.comparison import compare_failures, same_value
 from fanfold.testing.interpreter import LOST, Interpretation, interpret
-from fanfold.testing.strategies import Sketch, build, plan_of, sketches
+from fanfold.testing.sketches import Sketch, build, plan_of
+from fanfold.testing.strategies import sketches
 from tests.model.profile import EXAMPLES, looked_for
 
 

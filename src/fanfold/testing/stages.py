@@ -1,6 +1,6 @@
 """Stages for made-up pipelines: total, deterministic, and in trouble exactly where they are told to be.
 
-Owns the users' code that :mod:`fanfold.testing.strategies` builds pipelines of. Each function takes any
+Owns the users' code that :mod:`fanfold.testing.sketches` builds pipelines of. Each function takes any
 values, weighs them into one number, and acts on the number's residue: the ``trouble`` of a call maps
 residues to mishaps. So a mishap depends on the item alone, never on its batch-mates, on the worker or on
 the order of things, and what a stage makes of a list depends on the list's order.
