@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fanfold.failures import Failure, ItemFailure
+from fanfold.testing.usercode import WorkerKilled
 
 RESIDUES: Final = 5
 """Troubles are told by the residue of an item's weight modulo this number."""
@@ -19,8 +20,8 @@ RESIDUES: Final = 5
 MODULUS: Final = 1_009
 Trouble = Mapping[int, str]
 """From residue to mishap: ``raise``, ``fail``, ``shape`` (a result of the wrong shape), ``half`` (a
-generator raises after its first child), ``missing`` (a page without the field ``extra``) or ``none`` (None
-as value)."""
+generator raises after its first child), ``missing`` (a page without the field ``extra``), ``none`` (None
+as value) or ``kill`` (its worker dies, every time; only where a backend in memory can act it)."""
 
 
 def weigh(*values: Any) -> int:
@@ -160,6 +161,8 @@ def _meet(values: Sequence[Any], salt: int, trouble: Trouble) -> Any:
             raise ValueError(f"boom {n}")
         case "fail":
             raise ItemFailure(f"bad {n}", code="made.up")
+        case "kill":
+            raise WorkerKilled(f"deadly {n}")
     return n
 
 

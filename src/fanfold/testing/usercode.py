@@ -31,6 +31,10 @@ class ContractBroken(Exception):
     """The stage returned something of the wrong shape."""
 
 
+class WorkerKilled(Exception):
+    """Raised by made-up stages in the place of what takes a whole process down, whatever worker runs it."""
+
+
 class Stages:
     """A plan's stages, ready to be called. Class stages are constructed once, when first needed."""
 
@@ -54,6 +58,9 @@ class Stages:
                 self._check_children(call, outputs)
         except ContractBroken as error:
             failure = Failure(kind="contract", message=str(error))
+            return Made(failure=failure, released=released)
+        except WorkerKilled as error:
+            failure = Failure(kind="worker_died", message=str(error))
             return Made(failure=failure, released=released)
         except Exception as error:
             failure = Failure.from_exception(error)
