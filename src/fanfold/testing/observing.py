@@ -8,7 +8,7 @@ before the rules for records apply, so that a run can be compared with the inter
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -75,6 +75,7 @@ class ObservedRun:
         backend: A backend that was not started yet; whoever drives polls and closes it.
         roots: For each root item one value per source.
         keys: The roots' keys; without them, their positions as text.
+        listener: Told of each command of the core's, before it is carried out.
     """
 
     def __init__(
@@ -83,8 +84,10 @@ class ObservedRun:
         backend: Backend,
         roots: Sequence[tuple[Any, ...]],
         keys: Sequence[str] | None = None,
+        listener: Callable[[Command], None] | None = None,
     ) -> None:
         self._plan, self._backend, self._roots = plan, backend, roots
+        self._listener = listener
         self._keys = [str(position) for position in range(len(roots))] if keys is None else keys
         self.workers: list[WorkerSpec] = []
         for stage in plan.stages:
@@ -136,6 +139,8 @@ class ObservedRun:
 
     def _carry_out(self, commands: Sequence[Command]) -> None:
         for command in commands:
+            if self._listener is not None:
+                self._listener(command)
             match command:
                 case StartBatch():
                     self._backend.submit(command.worker, command.batch)

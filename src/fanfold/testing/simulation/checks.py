@@ -1,0 +1,115 @@
+"""What must hold of a simulated run: between its events, after each dispatch, and at its end.
+
+Owns the list of violations. Uses of the core only its door and the engine's own list of invariants, so that
+it survives whatever the engine's insides become.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from fanfold.dispatch.core import Core
+from fanfold.dispatch.pool import DOWNSTREAM_FULL
+from fanfold.engine import invariants
+from fanfold.errors import InternalError
+from fanfold.outcomes import Outcome
+from fanfold.plan import Plan
+from fanfold.testing.comparison import compare, compare_failures
+from fanfold.testing.interpreter import Interpretation
+from fanfold.testing.observing import Observed
+from fanfold.testing.simulation.workers import SimulatedWorkers
+
+VIOLATIONS: Final = {
+    "error": "the core raised an exception (its type follows the kind)",
+    "invariant": "the engine's state is not what it must be after any event",
+    "stand-still": "nothing is under way, and the run is not over",
+    "endless": "there are far more events than the run can need",
+    "idle": "a worker has nothing to do while items wait for it, and nothing holds them back",
+    "stopped": "the run was stopped, though no stage has a constructor that raises",
+    "meaning": "an output item is not what the reference interpreter says",
+    "failures": "a root's failures are not among those it can have, or one that is lost lists none",
+    "roots": "a root did not end, or ended twice",
+    "again": "items ran more often than batches that were lost or raised account for",
+    "leak": "values are still held after the end",
+}
+"""By kind, what it means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule that a run broke."""
+
+    kind: str
+    """A key of :data:`VIOLATIONS`; an error's has the exception's type behind a colon."""
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}"
+
+
+class IdleWorkers:
+    """Watches that no worker is idle while items wait for it."""
+
+    def __init__(self, core: Core, workers: SimulatedWorkers) -> None:
+        self._core, self._workers = core, workers
+
+    def complaints(self, time_s: float) -> list[Violation]:
+        """After a dispatch: workers that got nothing of what waits for them, and are not held back."""
+        idle = self._workers.idle()
+        if not idle:
+            return []
+        statistics = self._core.statistics(time_s)
+        waiting = {call.stage: call.name for call in statistics.calls if call.ready}
+        if not waiting:
+            return []
+        stages = self._core.plan.stages
+        return [
+            Violation("idle", f"worker {told.name} is idle while items wait at {waiting[name]}")
+            for told in statistics.workers
+            if (stage := idle.get(told.worker)) is not None
+            and (name := stages[stage].name) in waiting
+            and told.state != DOWNSTREAM_FULL
+        ]
+
+
+def broken_invariants(core: Core) -> list[Violation]:
+    """What the engine itself says of its state."""
+    try:
+        invariants.check(core.machine)
+    except InternalError as error:
+        return [Violation("invariant", str(error))]
+    return []
+
+
+def event_limit(meaning: Interpretation, workers: int, faults: int) -> int:
+    """More events than a run can need: a handful for each item and attempt, worker and fault."""
+    items = sum(len(items) for items in meaning.ports.values())
+    return 40 * items + 20 * workers + 50 * (faults + 1)
+
+
+def unequal(plan: Plan, meaning: Interpretation, observed: Observed) -> list[Violation]:
+    """Where the run differs from the reference interpreter."""
+    roots = sorted({at[0] for items in meaning.ports.values() for at in items if len(at) == 1})
+    found = [Violation("meaning", text) for text in compare(plan, meaning, observed.items)]
+    found += [
+        Violation("failures", text) for text in compare_failures(plan, meaning, observed.failures)
+    ]
+    if sorted(observed.ended) != roots:
+        found.append(Violation("roots", f"{observed.ended} ended, of {len(roots)}"))
+    return found
+
+
+def items_run_again(
+    plan: Plan, meaning: Interpretation, workers: SimulatedWorkers
+) -> list[Violation]:
+    """Calls at which more items ran than can have been ready, and lost batches account for."""
+    found = []
+    for call in plan.calls():
+        items = meaning.ports[call.outputs[0]].values()
+        ready = sum(item.outcome in (Outcome.DONE, Outcome.FAILED) for item in items)
+        started, lost = workers.items_started[call.index], workers.items_lost[call.index]
+        if started > ready + lost:
+            text = f"{started} items ran at {call.name}; {ready} were ready, {lost} may run again"
+            found.append(Violation("again", text))
+    return found
