@@ -273,7 +273,6 @@ class _Meaning:
             levels.insert(0, self._plan.levels[level].name)
             level = self._plan.levels[level].parent
         call = node.name if isinstance(node, CallNode) else ""
-        failure = replace(failure, traceback="")  # it tells of the machinery as well
         placed = replace(
             failure, call=call, key=self._keys[at[0]], levels=tuple(levels), ordinals=at
         )

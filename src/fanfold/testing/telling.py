@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple
 
@@ -52,8 +51,7 @@ class Teller:
         self, plan: Plan, blocks: Blocks, random: Random, *, tracebacks: bool = True
     ) -> None:
         self._plan, self._blocks, self._random = plan, blocks, random
-        self._tracebacks = tracebacks
-        self.stages = Stages(plan)
+        self.stages = Stages(plan, tracebacks=tracebacks)
         self.mishaps: Counter[str] = Counter()
         """Tasks that went wrong, by the kind of their failure; ``half`` if children were out by then."""
 
@@ -97,8 +95,6 @@ class Teller:
             one = self.stages.run(call, row)
             if one.failure is not None:
                 self.mishaps["half" if one.released else one.failure.kind] += 1
-                if not self._tracebacks:
-                    one = replace(one, failure=replace(one.failure, traceback=""))
             made.append(one)
             if one.failure is not None and one.failure.kind == "worker_died":
                 break

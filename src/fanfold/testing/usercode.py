@@ -36,10 +36,15 @@ class WorkerKilled(Exception):
 
 
 class Stages:
-    """A plan's stages, ready to be called. Class stages are constructed once, when first needed."""
+    """A plan's stages, ready to be called. Class stages are constructed once, when first needed.
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+    Args:
+        plan: The compiled pipeline.
+        tracebacks: Whether failures get theirs, which takes longer than most made-up stages run.
+    """
+
+    def __init__(self, plan: Plan, *, tracebacks: bool = False) -> None:
+        self._plan, self._tracebacks = plan, tracebacks
         self._entries: dict[int, Callable[..., Any]] = {}
 
     def run(self, call: CallNode, values: Sequence[Any]) -> Made:
@@ -63,7 +68,8 @@ class Stages:
             failure = Failure(kind="worker_died", message=str(error))
             return Made(failure=failure, released=released)
         except Exception as error:
-            failure = Failure.from_exception(error)
+            shown = error if self._tracebacks else error.with_traceback(None)
+            failure = Failure.from_exception(shown)
             return Made(failure=failure, released=released)
         return Made(outputs, released=released)
 

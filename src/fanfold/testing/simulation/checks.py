@@ -21,6 +21,7 @@ from fanfold.testing.observing import Observed
 from fanfold.testing.simulation.workers import SimulatedWorkers
 
 VIOLATIONS: Final = {
+    "case": "the case cannot be run: no pipeline can be made of it",
     "error": "the core raised an exception (its type follows the kind)",
     "invariant": "the engine's state is not what it must be after any event",
     "stand-still": "nothing is under way, and the run is not over",

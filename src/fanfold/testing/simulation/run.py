@@ -34,7 +34,7 @@ from fanfold.testing.simulation.timeline import Timeline
 from fanfold.testing.simulation.workers import Heard, SimulatedWorkers
 from fanfold.testing.sketches import build, plan_of
 
-THOROUGH_EVENTS: Final = 120
+THOROUGH_EVENTS: Final = 60
 """So many events are followed by a check of all invariants; of longer runs, evenly spread ones."""
 
 
@@ -67,7 +67,7 @@ class Simulated:
 
 
 def simulate(
-    case: Case, *, thorough: bool = False, log: Callable[[str], None] | None = None
+    case: Case, *, thorough: bool = False, log: Callable[[str], object] | None = None
 ) -> Simulated:
     """Simulate a case, and judge the run.
 
@@ -102,7 +102,7 @@ class Violated(Exception):
 
 
 class _Run:
-    def __init__(self, case: Case, thorough: bool, log: Callable[[str], None] | None) -> None:
+    def __init__(self, case: Case, thorough: bool, log: Callable[[str], object] | None) -> None:
         self._case, self._thorough, self._log = case, thorough, log
         self._digest = hashlib.sha256()
         self._random = Random(case.seed)
@@ -116,9 +116,13 @@ class _Run:
 
     def go(self) -> None:
         """Run to the end; judge on the way and at the end."""
-        plan = plan_of(build(self._case.sketch))
         roots = self._case.sketch.roots
-        meaning = interpret(plan, roots)
+        try:
+            plan = plan_of(build(self._case.sketch))
+            meaning = interpret(plan, roots)
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            raise Violated(Violation("case", text)) from error
         self._limit = event_limit(meaning, self._workers_of(plan), len(self._case.faults))
         self._run = ObservedRun(plan, self._workers, roots, listener=self._answered)
         self._idle = IdleWorkers(self._run.core, self._workers)
