@@ -7,6 +7,7 @@ many; some are larger, and a few have one parent with more children than the eng
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from typing import Final, TypeVar, get_args
 
@@ -15,12 +16,20 @@ from fanfold.testing.simulation.case import Case, Fault, FaultKind, Timing
 
 T = TypeVar("T")
 
-SMALL: Final = Limits(roots=6, replicas=3, mishaps=("kill",))
+SMALL: Final = Limits(roots=6, replicas=3)
+DEADLY: Final = replace(SMALL, mishaps=("kill",))
+"""Some items kill their workers."""
 MEDIUM: Final = Limits(roots=40, steps=14, children=6, replicas=4, batch=16, mishaps=("kill",))
 LARGE: Final = Limits(roots=200, steps=5, levels=2, depth=1, children=9, replicas=8, batch=64)
 WIDE: Final = Limits(roots=3, steps=3, levels=1, depth=1, children=2_500, replicas=4, batch=256)
 """A parent has more children than one chunk of the engine's state holds items."""
-SIZES: Final = ((SMALL, 0.93), (MEDIUM, 0.06), (LARGE, 0.007), (WIDE, 0.003))
+SIZES: Final = (
+    (SMALL, 0.73),
+    (DEADLY, 0.2),
+    (MEDIUM, 0.06),
+    (LARGE, 0.007),
+    (WIDE, 0.003),
+)
 """Each with its share of the cases."""
 
 PACES_S: Final = (0.0, 0.000_01, 0.001, 0.02, 0.3)
