@@ -176,9 +176,9 @@ class _Played:
         streams = self.plan.streams[batch.call]
         for expansion in streams.expansions:
             rows = Rows(next(self._refs), batch.count * self.fan)
-            counts = tuple((task, self.fan) for task in range(batch.count))
+            counts = (self.fan,) * batch.count
             released = tuple(StreamRows(s.port, rows) for s in expansion.streams)
-            self.event(ChildrenReleased(batch.batch, expansion.node, counts, released))
+            self.event(ChildrenReleased(batch.batch, expansion.node, 0, counts, released))
             self.event(ExpansionSealed(batch.batch, expansion.node, tuple(range(batch.count))))
         made = tuple(StreamRows(s.port, Rows(next(self._refs), batch.count)) for s in streams.items)
         self.event(TasksFinished(batch.batch, 0, batch.count, made))

@@ -185,13 +185,14 @@ class Told:
         self.events.append(event)
         match event:
             case ChildrenReleased():
-                total = sum(n for _, n in event.counts)
+                total = sum(event.counts)
+                assert total, "no children are no release"
                 streams = [read(stream, total) for stream in event.streams]
                 start = 0
-                for task, n in event.counts:
-                    assert n > 0, "no children are no release"
-                    part = [rows[start : start + n] for rows in streams]
-                    self.children.setdefault(event.node, []).append((task, part))
+                for task, n in enumerate(event.counts, event.first):
+                    if n:
+                        part = [rows[start : start + n] for rows in streams]
+                        self.children.setdefault(event.node, []).append((task, part))
                     start += n
             case ExpansionSealed():
                 self.sealed.setdefault(event.node, []).extend(event.tasks)

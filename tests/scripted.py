@@ -101,7 +101,8 @@ class Script:
             ChildrenReleased(
                 batch.batch,
                 node,
-                tuple(sorted(counts.items())),
+                min(counts),
+                tuple(counts.get(task, 0) for task in range(min(counts), max(counts) + 1)),
                 (self.rows(port, sum(counts.values())),),
                 attempt=batch.attempt,
             )

@@ -108,12 +108,13 @@ class WorkerDied(NamedTuple):
 
 
 class ChildrenReleased(NamedTuple):
-    """Children came into being: ``counts`` pairs (task, how many more), and their streams' rows."""
+    """Children came into being: ``counts[i]`` more of task ``first + i``, and their streams' rows."""
 
     batch: int
     node: int
     """The ExpandNode."""
-    counts: tuple[tuple[int, int], ...]
+    first: int
+    counts: tuple[int, ...]
     streams: tuple[StreamRows, ...]
     attempt: int = 1
     generation: int = 0

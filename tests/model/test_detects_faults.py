@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fanfold.engine import machine, resolve, roots, rules
+from fanfold.engine import machine, resolve, rules
 from fanfold.engine.bits import below
-from fanfold.engine.groups import Lost
+from fanfold.engine.chunks import Chunk, Lost
 from fanfold.engine.machine import Machine
 from fanfold.engine.roots import Roots
+from fanfold.errors import InternalError
 from fanfold.protocol import ChildrenReleased, TasksFinished
 from fanfold.testing.sketches import Sketch
 from fanfold.testing.strategies import sketches
@@ -73,8 +74,8 @@ def a_gather_is_reversed(patch: Patch) -> None:
 def the_last_child_is_dropped(patch: Patch) -> None:
     def drop(original: Any, self: Machine, event: Any) -> Any:
         if isinstance(event, ChildrenReleased):
-            *others, (task, count) = event.counts
-            event = event._replace(counts=(*others, (task, count - 1)))
+            *others, last = event.counts
+            event = event._replace(counts=(*others, last - 1))
         return original(self, event)
 
     _changed(patch, Machine, "handle", drop)
@@ -142,12 +143,20 @@ def a_failed_member_passes(patch: Patch) -> None:
 
 @fault()
 def a_gather_does_not_wait_for_all_members(patch: Patch) -> None:
-    def hasty(original: Any, self: Any, group: Any) -> bool:
-        return original(self, group) or len(group.chunks) > 1
+    _changed(patch, rules.GatherRule, "complete", lambda original, self, chunk, parents: parents)
 
-    _changed(patch, rules.GatherRule, "complete", hasty)
-    for module in (machine, roots):
-        patch.setattr(module, "SPAN", 1)
+
+@fault()
+def a_gather_takes_its_neighbours_members_for_its_own(patch: Patch) -> None:
+    def confused(original: Any, self: Chunk, items: int) -> int:
+        return original(self, items) or (self.parents if items else 0)
+
+    _changed(patch, Chunk, "whole", confused)
+
+
+@fault()
+def siblings_in_another_chunk_are_forgotten(patch: Patch) -> None:
+    _changed(patch, Chunk, "shared", lambda original, self: 0)
 
 
 @fault()
@@ -282,9 +291,10 @@ def test_a_fault_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     @given(sketches(), st.integers(0, 2**16))
     def search(sketch: Sketch, order: int) -> None:
         twin = Twin(Random(order), deaths=1)
-        check(sketch, twin)
+        check(sketch, twin, span=3)
         assert twin.blocks_left == 0
 
-    # whatever an engine with a fault runs into: a difference, an assertion of its own, a lost block
-    with pytest.raises((AssertionError, LookupError, ValueError, TypeError, AttributeError)):
+    # whatever an engine with a fault runs into: a broken invariant, a difference, a lost block
+    found = (InternalError, AssertionError, LookupError, ValueError, TypeError, AttributeError)
+    with pytest.raises(found):
         search()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from fanfold.engine import machine, roots
+from fanfold.engine.chunks import SPAN
 from fanfold.testing.comparison import compare, compare_failures
 from fanfold.testing.interpreter import interpret
 from fanfold.testing.observing import run_observed
@@ -22,25 +22,15 @@ from fanfold.testing.twin import Twin
 from tests.model.profile import SEED, looked_for
 from tests.model.shuffled import ShuffledInline
 
-SMALL_SPANS = (1, 3)
+SPANS = (1, 3, 8, SPAN)
 """Items per chunk of the engine's state: tiny ones put every rule to work across chunks."""
 
 
-@pytest.fixture(params=[*SMALL_SPANS, None], ids=lambda span: f"span-{span or 'real'}")
-def span(request: pytest.FixtureRequest) -> Any:
-    """The engine with chunks of so many items."""
-    with pytest.MonkeyPatch.context() as patch:
-        if request.param is not None:
-            for module in (machine, roots):
-                patch.setattr(module, "SPAN", request.param)
-        yield request.param
-
-
-def check(sketch: Sketch, backend: Any) -> None:
+def check(sketch: Sketch, backend: Any, span: int = SPAN) -> None:
     """Run a sketch and require its meaning, each root's failures among the possible, no block left."""
     plan = plan_of(build(sketch))
     meaning = interpret(plan, sketch.roots)
-    observed = run_observed(plan, backend, sketch.roots)
+    observed = run_observed(plan, backend, sketch.roots, span=span, checked=True)
     note(f"FANFOLD_SEED={SEED}")
     assert observed.stopped is None
     assert sorted(observed.ended) == list(range(len(sketch.roots)))
@@ -49,12 +39,13 @@ def check(sketch: Sketch, backend: Any) -> None:
 
 
 @pytest.mark.parametrize("deaths", [0, 1])
-def test_on_the_twin(span: int | None, deaths: int) -> None:
+@pytest.mark.parametrize("span", SPANS)
+def test_on_the_twin(span: int, deaths: int) -> None:
     @looked_for(f"twin {span} {deaths}")
     @given(sketches(), st.integers(0, 2**16))
     def search(sketch: Sketch, order: int) -> None:
         twin = Twin(Random(order), deaths)
-        check(sketch, twin)
+        check(sketch, twin, span)
         assert twin.blocks_left == 0
 
     search()

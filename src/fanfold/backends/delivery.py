@@ -63,6 +63,13 @@ class Opening:
             self.counts[task] = len(children[0])
         self.sealed.append(task)
 
+    def counted(self) -> tuple[int, tuple[int, ...]]:
+        """The counts as reports have them: the first task, and a number for each from there on."""
+        first, last = next(iter(self.counts)), next(reversed(self.counts))
+        if last - first + 1 == len(self.counts):
+            return first, tuple(self.counts.values())
+        return first, tuple(self.counts.get(task, 0) for task in range(first, last + 1))
+
     def drop(self, task: int) -> None:
         """The children of a task are told to nobody."""
         start = 0
@@ -153,7 +160,7 @@ class Delivery:
                     ChildrenReleased(
                         batch.batch,
                         node,
-                        tuple(opening.counts.items()),
+                        *opening.counted(),
                         streams,
                         attempt=batch.attempt,
                         generation=batch.generation,

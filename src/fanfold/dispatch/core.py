@@ -32,6 +32,7 @@ from fanfold.dispatch.pool import (
     Pool,
     Worker,
 )
+from fanfold.engine.chunks import SPAN
 from fanfold.engine.commands import Command, RestartWorker, StartBatch, StopRun
 from fanfold.engine.machine import Machine
 from fanfold.engine.program import inputs_of, outputs_of
@@ -76,11 +77,19 @@ class Core:
         plan: What to run.
         workers: The replicas that are being started.
         start_s: The time now, on the clock of the events to come.
+        span: Items in a full chunk of the engine's state; only tests choose another.
     """
 
-    def __init__(self, plan: Plan, workers: Sequence[WorkerLike], start_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        workers: Sequence[WorkerLike],
+        start_s: float = 0.0,
+        *,
+        span: int = SPAN,
+    ) -> None:
         self.plan = plan
-        self.machine = Machine(plan)
+        self.machine = Machine(plan, span=span)
         self._pools = {
             stage.index: Pool(
                 stage.index,
@@ -114,6 +123,7 @@ class Core:
                 worker = self._workers[event.worker]
                 worker.ready = True
                 worker.enter(NO_INPUT, event.time_s)
+                self._pools[worker.stage].noted = ""
                 return []
             case WorkerFailed():
                 return [StopRun(event.failure)]
@@ -173,11 +183,13 @@ class Core:
             return
         worker.batches.remove(event.batch)
         worker.alone = False
+        pool = self._pools[worker.stage]
         if not worker.batches:
             worker.enter(NO_INPUT, event.time_s)
+            pool.noted = ""
         batch = self.machine.batches.get(event.batch)
         if batch is not None:
-            self._pools[worker.stage].learn(batch.count, event.busy_s)
+            pool.learn(batch.count, event.busy_s)
 
     def _worker_died(self, event: WorkerDied) -> list[Command]:
         worker = self._workers[event.worker]
@@ -198,20 +210,35 @@ class Core:
 
     def _serve(self, pool: Pool, time_s: float, commands: list[Command]) -> None:
         queues = self.machine.queues
-        if not any(queues[call].count or queues[call].alone for call in pool.calls):
-            self._note_idle(pool, NO_INPUT, time_s)
-            return
+        waiting = alone = 0
+        for call in pool.calls:
+            waiting += queues[call].count
+            alone += len(queues[call].alone)
+        if alone:
+            self._serve_alone(pool, time_s, commands)
+        if waiting:
+            # Nothing is sent ahead while items wait to run alone, or no worker would ever be free for them.
+            self._serve_batches(pool, time_s, commands, 1 if alone else AHEAD)
+            if any([queues[call].count for call in pool.calls]):
+                self._note_idle(pool, DOWNSTREAM_FULL, time_s)
+                return
+        self._note_idle(pool, NO_INPUT, time_s)
+
+    def _serve_alone(self, pool: Pool, time_s: float, commands: list[Command]) -> None:
+        """Items that must run alone go to workers that hold nothing."""
         for worker in pool.workers:
             if worker.ready and not worker.batches:
                 for call in pool.calls:
-                    if queues[call].alone:
-                        started = self.machine.take_alone(call)
-                        if started is not None:
-                            self._start(worker, started, time_s, commands, alone=True)
-                            break
-        # Nothing is sent ahead while items wait to run alone, or no worker would ever be free for them.
-        alone_waits = any(queues[call].alone for call in pool.calls)
-        for held in range(1 if alone_waits else AHEAD):
+                    started = self.machine.take_alone(call)
+                    if started is not None:
+                        self._start(worker, started, time_s, commands, alone=True)
+                        break
+
+    def _serve_batches(
+        self, pool: Pool, time_s: float, commands: list[Command], ahead: int
+    ) -> None:
+        """Each worker gets a batch before any gets one more; ``ahead`` is how many one may hold."""
+        for held in range(ahead):
             for worker in pool.workers:
                 if not worker.ready or worker.alone or len(worker.batches) != held:
                     continue
@@ -219,16 +246,14 @@ class Core:
                 while started is None:  # a queue may hold nothing but items whose roots have ended
                     chosen = self._next_call(pool)
                     if chosen is None:
-                        break
-                    full = queues[chosen].count >= (pool.batch_size or 1)
+                        return
+                    full = self.machine.queues[chosen].count >= (pool.batch_size or 1)
                     if held and not full and self._more_to_come(chosen):
                         break
                     started = self.machine.take(chosen, self._limit(pool, chosen))
                 if started is None:
                     break
                 self._start(worker, started, time_s, commands)
-        blocked = any(queues[call].count for call in pool.calls)
-        self._note_idle(pool, DOWNSTREAM_FULL if blocked else NO_INPUT, time_s)
 
     def _start(
         self,
@@ -248,12 +273,12 @@ class Core:
 
     def _next_call(self, pool: Pool) -> int | None:
         """The call whose oldest ready item has waited longest, if it is not paused."""
-        heads = [
-            (head, call)
-            for call in pool.calls
-            if (head := self.machine.queues[call].head()) is not None and not self._paused(call)
-        ]
-        return min(heads)[1] if heads else None
+        oldest = chosen = None
+        for call in pool.calls:
+            head = self.machine.queues[call].head()
+            if head is not None and (oldest is None or head < oldest) and not self._paused(call):
+                oldest, chosen = head, call
+        return chosen
 
     def _paused(self, call: int) -> bool:
         for consumer in self._consumers[call]:
@@ -298,6 +323,9 @@ class Core:
     def _note_idle(self, pool: Pool, reason: str, time_s: float) -> None:
         if self._exhausted and self.machine.roots.ended == self.machine.roots.admitted:
             reason = FINISHED
+        if reason == pool.noted:
+            return
+        pool.noted = reason
         for worker in pool.workers:
             if worker.ready and not worker.batches and worker.state != reason:
                 worker.enter(reason, time_s)

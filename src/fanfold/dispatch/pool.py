@@ -68,6 +68,8 @@ class Pool:
     workers: list[Worker] = field(default_factory=list)
     item_s: float | None = None
     """Measured time per item of a per-item stage (a moving mean)."""
+    noted: str = ""
+    """Why its idle workers are idle, if all of them are noted as such."""
 
     def learn(self, items: int, busy_s: float) -> None:
         """A batch of ``items`` took ``busy_s`` seconds."""

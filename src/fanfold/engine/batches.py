@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from fanfold.columns import Ref
 from fanfold.engine.bits import bit_positions, lowest
-from fanfold.engine.groups import Chunk, Group
+from fanfold.engine.chunks import Chunk
 from fanfold.engine.ready import Entry
 
 
@@ -22,7 +22,6 @@ class Batch:
         "deaths",
         "entries",
         "finished",
-        "opened",
         "refs",
     )
 
@@ -48,8 +47,6 @@ class Batch:
         self.alone = alone
         self.finished = 0
         """Tasks that have ended, as a set of positions."""
-        self.opened: dict[int, dict[int, Group]] = {}
-        """By ExpandNode and task: the children that this attempt has made known."""
         self._items: list[tuple[Chunk, int]] | None = None
 
     def item(self, task: int) -> tuple[Chunk, int]:
@@ -86,6 +83,16 @@ class Batch:
             bits |= 1 << offset
         if last is not None:
             yield last, bits
+
+    def items(self, tasks: Sequence[int]) -> list[Entry]:
+        """The entries of some tasks."""
+        if len(tasks) == self.count:
+            return self.entries
+        found: dict[Chunk, int] = {}
+        for task in tasks:
+            chunk, offset = self.item(task)
+            found[chunk] = found.get(chunk, 0) | 1 << offset
+        return list(found.items())
 
     def unfinished(self) -> list[Entry]:
         """The entries without the tasks that have ended."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fanfold.columns import get_field
-from fanfold.engine.bits import below
-from fanfold.engine.groups import Chunk, Facts
+from fanfold.engine.chunks import Chunk, Facts
 from fanfold.engine.program import Program
 from fanfold.plan import (
     BroadcastNode,
@@ -53,7 +52,7 @@ def facts_reader(program: Program, port: int, key: int, path: Path = ()) -> Read
         case FieldNode():
             return facts_reader(program, node.input, key, (node.name, *path))
         case BroadcastNode():
-            return _parent_facts(facts_reader(program, node.input, key, path), labels)
+            return _parent_facts(facts_reader(program, node.input, key, path))
         case MergeNode():
             return _merged_facts(program, node, key, path, labels)
         case RecordNode():
@@ -70,16 +69,15 @@ def _own_facts(port: int, key: int, labels: int) -> ReadFacts:
     return read
 
 
-def _parent_facts(inner: ReadFacts, labels: int) -> ReadFacts:
+def _parent_facts(inner: ReadFacts) -> ReadFacts:
     def read(chunk: Chunk) -> Facts:
-        parent = chunk.group.chunk
-        assert parent is not None
-        facts, bit, full = inner(parent), chunk.group.bit, below(chunk.size)
-        result = Facts([full if bits & bit else 0 for bits in facts.labels])
-        if facts.illegal & bit:
-            result.illegal = full
-            result.texts.append((full, facts.text(bit)))
-        return result
+        assert chunk.parent is not None
+        facts = inner(chunk.parent)
+        return Facts(
+            [chunk.items_of(bits) for bits in facts.labels],
+            chunk.items_of(facts.illegal),
+            [(chunk.items_of(bits), text) for bits, text in facts.texts],
+        )
 
     return read
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from fanfold.columns import Ref
 from fanfold.engine.bits import below, bit_positions
-from fanfold.engine.groups import SPAN, Chunk, Group
+from fanfold.engine.chunks import Chunk, descend
 from fanfold.engine.machine import Machine
 from fanfold.errors import InternalError
 from fanfold.plan import CallNode, GatherNode
@@ -33,19 +33,17 @@ def check(machine: Machine) -> None:
         )
 
 
-def chunks(machine: Machine) -> Iterator[Chunk]:
-    """All chunks of roots that are not committed."""
+def known(machine: Machine) -> Iterator[tuple[Chunk, int]]:
+    """All chunks with those of their items whose roots are not committed."""
     for chunk in machine.roots.known_chunks():
-        yield from _below(chunk)
+        items = below(chunk.size) & ~machine.roots.gone(chunk)
+        yield chunk, items
+        yield from descend(chunk, items)
 
 
-def _below(chunk: Chunk) -> Iterator[Chunk]:
-    yield chunk
-    for groups in chunk.groups.values():
-        for group in groups:
-            if group is not None:
-                for child in group.chunks:
-                    yield from _below(child)
+def chunks(machine: Machine) -> Iterator[Chunk]:
+    """All chunks that hold items of roots which are not committed."""
+    return (chunk for chunk, _ in known(machine))
 
 
 def outcomes_are_exclusive(machine: Machine) -> Iterator[str]:
@@ -74,23 +72,28 @@ def losses_have_causes(machine: Machine) -> Iterator[str]:
 
 
 def membership_is_whole(machine: Machine) -> Iterator[str]:
-    """A group's chunks follow each other without gap and hold as many items as it counts."""
-    groups: dict[int, Group] = {id(c.group): c.group for c in chunks(machine)}
-    for group in groups.values():
-        if group.level == 0:
-            continue
-        base = 0
-        for chunk in group.chunks:
-            if chunk.base != base or chunk.size > SPAN:
-                yield f"level {group.level}: a chunk at {chunk.base} where {base} comes next"
-            base += chunk.size
-        if base != group.count:
-            yield f"level {group.level}: {group.count} children counted, {base} held"
-        parent = group.chunk
-        if parent is not None and group.sealed:
-            slot = machine.program.expansion[group.level]
-            if not parent.terminal(slot) & group.bit:
-                yield f"level {group.level}: a sealed expansion is open at its parent"
+    """Each family is whole and in order, told the same way from parents to children and back."""
+    for parent, items in known(machine):
+        for level, children in parent.children.items():
+            counted = 0
+            for offset in bit_positions(items & children.begun):
+                bit, count = 1 << offset, 0
+                for chunk, members in children.runs(bit):
+                    if not members or chunk.parents_of(members) != bit:
+                        yield f"level {level}: a chunk of parent {offset} has others' children"
+                    for member in bit_positions(members):
+                        if chunk.place(member) != (offset, count):
+                            yield f"level {level}: {chunk.place(member)} at ({offset}, {count})"
+                        count += 1
+                if count != children.count(offset):
+                    yield f"level {level}: {count} children held, {children.count(offset)} counted"
+                counted += count
+            held = sum(m.bit_count() for _, m in children.runs(items))
+            if held != counted:
+                yield f"level {level}: {held} children held together, {counted} one by one"
+            for chunk in children.chunks(items):
+                if chunk.size > machine.span:
+                    yield f"level {level}: a chunk of {chunk.size} items"
 
 
 def ready_items_are_ready(machine: Machine) -> Iterator[str]:
@@ -134,19 +137,15 @@ def gathers_are_complete(machine: Machine) -> Iterator[str]:
             continue
         program = machine.program
         row, slot = program.row[node.index], program.port[node.outputs[0]]
-        for chunk in chunks(machine):
-            if chunk.group.level != node.level:
+        for chunk, items in known(machine):
+            if chunk.level != node.level:
                 continue
-            for offset in range(chunk.size):
+            sealed = chunk.done[program.expansion[node.child_level]]
+            children = chunk.children.get(node.child_level)
+            for offset in bit_positions(items & ~chunk.ended):
                 bit = 1 << offset
-                if chunk.ended & bit:
-                    continue
-                group = chunk.group_of(node.child_level, offset)
-                whole = (
-                    group is not None
-                    and group.sealed
-                    and all(c.terminal(row) == below(c.size) for c in group.chunks)
-                )
+                runs = [] if children is None else children.runs(bit)
+                whole = sealed & bit and not any(m & ~c.terminal(row) for c, m in runs)
                 if chunk.done[slot] & bit and not whole:
                     yield f"gather {node.where}: item {offset} is done before its members"
                 if whole and not chunk.terminal(slot) & bit:
@@ -156,17 +155,15 @@ def gathers_are_complete(machine: Machine) -> Iterator[str]:
 def values_are_held(machine: Machine) -> Iterator[str]:
     """A done item of a stored port has exactly one row, unless it was released; blocks count right."""
     rows: dict[Ref, int] = {}
-    for chunk in chunks(machine):
-        ended_root = chunk.group.level == 0
-        for slot in machine.program.stored[chunk.group.level]:
+    for chunk, known_items in known(machine):
+        for slot in machine.program.stored[chunk.level]:
             held = 0
             freed = (chunk.freed or {}).get(slot, 0)
-            gone = machine.roots.gone(chunk) if ended_root else 0
             for items, ref, _ in chunk.segments.get(slot, ()):
                 if held & items:
                     yield f"{_place(chunk, slot)} has an item with two values"
                 held |= items
-                live = items & ~freed & ~gone
+                live = items & known_items & ~freed
                 if live:
                     rows[ref] = rows.get(ref, 0) + live.bit_count()
             if chunk.done[slot] & ~held & ~freed:
@@ -181,7 +178,7 @@ def values_are_held(machine: Machine) -> Iterator[str]:
 def roots_end_whole(machine: Machine) -> Iterator[str]:
     """A root that has ended has nothing open among what it returns."""
     for chunk in chunks(machine):
-        if chunk.group.level == 0:
+        if chunk.level == 0:
             for slot in machine.program.root_slots:
                 for offset in bit_positions(
                     chunk.ended & ~chunk.terminal(slot) & below(chunk.size)
@@ -201,4 +198,4 @@ INVARIANTS: tuple[Callable[[Machine], Iterator[str]], ...] = (
 
 
 def _place(chunk: Chunk, slot: int) -> str:
-    return f"level {chunk.group.level}, slot {slot}, items from {chunk.base}"
+    return f"level {chunk.level}, slot {slot}, chunk {id(chunk):#x}"

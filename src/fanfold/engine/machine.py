@@ -22,8 +22,9 @@ from typing import Final
 from fanfold.columns import Ref
 from fanfold.engine.batches import Batch
 from fanfold.engine.bits import below, bit_positions
+from fanfold.engine.chunks import SPAN, Chunk, Lost
 from fanfold.engine.commands import Command, FinishRoots, ReleaseBlocks
-from fanfold.engine.groups import SPAN, Chunk, Group, Lost
+from fanfold.engine.membership import Membership
 from fanfold.engine.placing import place_facts
 from fanfold.engine.program import lower
 from fanfold.engine.ready import Entry, ReadyQueue, Retry
@@ -62,10 +63,12 @@ class Machine:
 
     Args:
         plan: What to run.
+        span: Items in a full chunk; only tests choose another.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, *, span: int = SPAN) -> None:
         self.plan = plan
+        self.span = span
         self.program = lower(plan)
         sequence = itertools.count(1)
         self.queues = {call.index: ReadyQueue(sequence) for call in plan.calls()}
@@ -91,7 +94,13 @@ class Machine:
         """By block: rows that may still be read, and one for each batch that is reading it."""
         self._small: set[Ref] = set()
         """Blocks of small values, which are not worth releasing before their root ends."""
-        self.roots = Roots(self)
+        self.roots = Roots(self, span)
+        self._memberships = {
+            level: Membership(level, self.program.slots[level], slot, span, self.arrived)
+            for level, slot in self.program.expansion.items()
+        }
+        self._incoming: list[_PlacedStream] = []
+        """The streams of the event that is being taken in."""
         self._commands: list[Command] = []
 
     # ------------------------------------------------------------------------------ the door
@@ -166,8 +175,8 @@ class Machine:
     # ------------------------------------------------------------------------------ events
 
     def _admit(self, event: RootsAdmitted) -> None:
+        self._incoming = self._placed(event.streams)
         self.roots.admit(event.keys)
-        self._grow(self.roots.group, len(event.keys), self._placed(event.streams), 0)
         for stream in event.streams:
             self._hold(stream, stream.rows.count if stream.rows else 0)
 
@@ -177,24 +186,26 @@ class Machine:
             self._discard(event.streams)
             return
         level = self.plan.nodes[event.node].level
-        streams = self._placed(event.streams)
-        opened = batch.opened.setdefault(event.node, {})
-        row = taken = 0
-        last: Chunk | None = None
-        groups: list[Group | None] = []
-        for task, count in event.counts:
-            chunk, offset = batch.item(task)
-            if chunk is not last:
-                groups, last = self._groups(chunk, level), chunk
-            group = groups[offset]
-            if group is None:
-                group = groups[offset] = Group(level, chunk, 1 << offset)
-                group.closed = bool(chunk.ended >> offset & 1)
-            opened[task] = group
-            if not (group.closed or group.sealed):
-                self._grow(group, count, streams, row)
-                taken += count
-            row += count
+        expansion = self.program.expansion[level]
+        self._incoming = self._placed(event.streams)
+        add = self._memberships[level].add
+        row = taken = position = 0
+        for chunk, bits in batch.runs(event.first, len(event.counts)):
+            size = bits.bit_count()
+            counts = event.counts[position : position + size]
+            position += size
+            closed = bits & (chunk.ended | chunk.terminal(expansion))
+            if not closed and 0 not in counts:
+                add(chunk, bits, counts, row)
+                total = sum(counts)
+                taken += total
+                row += total
+                continue
+            for offset, count in zip(bit_positions(bits), counts, strict=True):
+                if count and not closed >> offset & 1:
+                    add(chunk, 1 << offset, (count,), row)
+                    taken += count
+                row += count
         for stream in event.streams:
             self._hold(stream, taken)
 
@@ -202,20 +213,9 @@ class Machine:
         batch = self.batches.get(event.batch)
         if batch is None or batch.attempt != event.attempt:
             return
-        level = self.plan.nodes[event.node].level
-        slot = self.program.expansion[level]
-        opened = batch.opened.get(event.node, {})
-        sealed: dict[Chunk, int] = {}
-        for task in event.tasks:
-            group = opened.get(task)
-            if group is None:
-                group = self._group(*batch.item(task), level)
-            chunk = group.chunk
-            if not group.closed and chunk is not None:
-                group.sealed = True
-                sealed[chunk] = sealed.get(chunk, 0) | group.bit
-        for chunk, bits in sealed.items():
-            self.settle_done(chunk, slot, bits)
+        slot = self.program.expansion[self.plan.nodes[event.node].level]
+        for chunk, bits in batch.items(event.tasks):
+            self.settle_done(chunk, slot, bits & ~chunk.ended)
 
     def _tasks_finished(self, event: TasksFinished) -> None:
         batch = self.batches.get(event.batch)
@@ -339,8 +339,9 @@ class Machine:
         """How many children an earlier attempt at an item released, per expansion of the call."""
         chunk, bit = entry
         offset = bit.bit_length() - 1
-        groups = (chunk.group_of(e.level, offset) for e in self.plan.streams[call].expansions)
-        return (max((g.count for g in groups if g is not None), default=0),)
+        levels = (expansion.level for expansion in self.plan.streams[call].expansions)
+        known = (chunk.children[level] for level in levels if level in chunk.children)
+        return (max((children.count(offset) for children in known), default=0),)
 
     def _end_batch(self, number: int) -> Batch | None:
         batch = self.batches.pop(number, None)
@@ -358,24 +359,6 @@ class Machine:
 
     # ------------------------------------------------------------------------------ membership
 
-    def _groups(self, chunk: Chunk, level: int) -> list[Group | None]:
-        """By offset: the children at ``level`` of a chunk's items, None where there are none yet."""
-        groups = chunk.groups.get(level)
-        if groups is None:
-            groups = chunk.groups[level] = [None] * chunk.size
-        elif len(groups) < chunk.size:
-            groups.extend([None] * (chunk.size - len(groups)))
-        return groups
-
-    def _group(self, chunk: Chunk, offset: int, level: int) -> Group:
-        """The children at ``level`` of an item; made when first asked for."""
-        groups = self._groups(chunk, level)
-        group = groups[offset]
-        if group is None:
-            group = groups[offset] = Group(level, chunk, 1 << offset)
-            group.closed = bool(chunk.ended >> offset & 1)
-        return group
-
     def _placed(self, streams: Sequence[StreamRows]) -> list[_PlacedStream]:
         """Streams with what is needed to put their rows into chunks, looked up once per event."""
         return [
@@ -387,42 +370,23 @@ class Machine:
             for stream in streams
         ]
 
-    def _grow(self, group: Group, count: int, streams: list[_PlacedStream], row: int) -> None:
-        """Append ``count`` items to a group; their stream values begin at row ``row``."""
-        level = group.level
-        self.items_per_level[level] += count
+    def arrived(self, chunk: Chunk, new: int, row: int) -> None:
+        """New items have come into being; their values are those of the streams being taken in."""
+        level = chunk.level
+        self.items_per_level[level] += new.bit_count()
         watchers, work = self._watchers[level], self._work[self._depths[level]]
-        broadcasts = self._wiring.broadcasts[level]
-        chunks = group.chunks
-        while count:
-            chunk = chunks[-1] if chunks else None
-            if chunk is None or chunk.size == SPAN:
-                chunk = Chunk(group, group.count, self.program.slots[level])
-                chunks.append(chunk)
-                if group.chunk is None:
-                    self.roots.enter(chunk)
-            size = chunk.size
-            n = count if count <= SPAN - size else SPAN - size
-            new = (1 << n) - 1 << size
-            chunk.size = size + n
-            group.count += n
-            segments, done = chunk.segments, chunk.done
-            for slot, ref, reported in streams:
-                if ref is not None:
-                    if size:
-                        segments.setdefault(slot, []).append((new, ref, row))
-                    else:
-                        segments[slot] = [(new, ref, row)]
-                if reported is not None:
-                    place_facts(chunk, reported, new, row)
-                done[slot] |= new
-                for rule in watchers[slot]:
-                    key = (rule, chunk)
-                    work[key] = work.get(key, 0) | new
-            for rule in broadcasts:
-                self.schedule(rule, chunk, new)
-            count -= n
-            row += n
+        segments, done = chunk.segments, chunk.done
+        for slot, ref, reported in self._incoming:
+            if ref is not None:
+                segments.setdefault(slot, []).append((new, ref, row))
+            if reported is not None:
+                place_facts(chunk, reported, new, row)
+            done[slot] |= new
+            for rule in watchers[slot]:
+                key = (rule, chunk)
+                work[key] = work.get(key, 0) | new
+        for broadcast in self._wiring.broadcasts[level]:
+            self.schedule(broadcast, chunk, new)
 
     # ------------------------------------------------------------------------------ blocks
 
@@ -536,7 +500,7 @@ class Machine:
                 lost.causes.append((bits & unexplained, cause))
                 unexplained &= ~bits
         self._tell(chunk, slot, new)
-        call = self._call_of_slot.get((chunk.group.level, slot))
+        call = self._call_of_slot.get((chunk.level, slot))
         if call is not None:
             counts = self.counts[call]
             counts.dropped += dropped.bit_count()
@@ -558,7 +522,7 @@ class Machine:
         work[key] = work.get(key, 0) | hint
 
     def _tell(self, chunk: Chunk, slot: int, bits: int) -> None:
-        level = chunk.group.level
+        level = chunk.level
         work = self._work[self._depths[level]]
         for rule in self._watchers[level][slot]:
             key = (rule, chunk)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fanfold.columns import Column
 from fanfold.engine.bits import bit_positions
-from fanfold.engine.groups import Chunk
+from fanfold.engine.chunks import Chunk
 from fanfold.engine.machine import Machine
 from fanfold.failures import Failure
 from fanfold.outcomes import Outcome
@@ -32,8 +32,7 @@ def observe(machine: Machine, root: int) -> dict[int, list[ObservedItem]]:
         if level == 0:
             entries = [(chunk, bit)]
         else:
-            below_root = machine.roots.items_below(chunk, bit, level)
-            entries = [(child, (1 << child.size) - 1) for child in below_root]
+            entries = machine.roots.items_below(chunk, bit, level)
         result[output.port] = [
             _item(machine, output.port, child, offset)
             for child, bits in entries

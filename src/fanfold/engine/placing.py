@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fanfold.engine.bits import below, deposit
+from fanfold.engine.chunks import Chunk, Facts
 from fanfold.engine.facts import check_key, control_key
-from fanfold.engine.groups import Chunk, Facts
 from fanfold.protocol import StreamRows
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fanfold.engine.bits import lowest
-from fanfold.engine.groups import Chunk
+from fanfold.engine.chunks import Chunk
 
 Entry = tuple[Chunk, int]
 """Items of one chunk."""

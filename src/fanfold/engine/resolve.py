@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from fanfold.columns import Column, Ref, constant_blob
 from fanfold.engine.bits import bit_positions, extract
-from fanfold.engine.groups import Chunk, Segment
+from fanfold.engine.chunks import Chunk, Segment
 from fanfold.engine.program import Program
 from fanfold.engine.ready import Entry
 from fanfold.failures import Failure
@@ -171,16 +171,18 @@ def _broadcast(inner: Resolver) -> Resolver:
     def resolve(entries: Sequence[Entry], refs: set[Ref]) -> Column:
         parents: list[Entry] = []
         counts: list[int] = []
-        last = None
         for chunk, bits in entries:
-            group, n = chunk.group, bits.bit_count()
-            if group is last:
-                counts[-1] += n
-            else:
-                assert group.chunk is not None
-                parents.append((group.chunk, group.bit))
-                counts.append(n)
-                last = group
+            assert chunk.parent is not None
+            here = chunk.parents_of(bits)
+            sizes = chunk.sizes(here, bits)
+            if parents and parents[-1][0] is chunk.parent:  # may go on with the last one's children
+                before = parents[-1][1]
+                if here & -here == 1 << before.bit_length() - 1:
+                    counts[-1] += sizes.pop(0)
+                    here &= here - 1
+            if here:
+                parents.append((chunk.parent, here))
+                counts += sizes
         return ("spread", inner(parents, refs), tuple(counts))
 
     return resolve
@@ -237,32 +239,51 @@ def _gather(child_level: int, row: int, inner: Resolver, *, mark: bool) -> Resol
         members: list[Entry] = []
         lengths: list[int] = []
         marks: list[Failure] = []
-        mask = offset = 0
+        mask = total = 0
         for chunk, bits in entries:
-            groups = chunk.groups[child_level]
-            for position in bit_positions(bits):
-                group = groups[position]
-                assert group is not None
-                length = 0
-                for child in group.chunks:
-                    done = child.done[row]
-                    if mark and (lost := child.lost_at(row)) is not None:
-                        bad = lost.failed | lost.suppressed
-                        listed = done | bad
-                        mask |= extract(bad, listed) << (offset + length)
-                        for bad_offset in bit_positions(bad):
-                            cause = lost.cause(1 << bad_offset)
-                            assert cause is not None
-                            marks.append(cause)
-                        length += bad.bit_count()
-                    if done:
-                        members.append((child, done))
-                        length += done.bit_count()
-                lengths.append(length)
-                offset += length
+            listed = _Lengths(bits)
+            children = chunk.children.get(child_level)
+            for child, items in () if children is None else children.runs(bits):
+                done = child.done[row] & items
+                shown = done
+                if mark and (lost := child.lost_at(row)) is not None:
+                    bad = (lost.failed | lost.suppressed) & items
+                    shown |= bad
+                    mask |= extract(bad, shown) << total
+                    marks += [cause for b in bit_positions(bad) if (cause := lost.cause(1 << b))]
+                if done:
+                    members.append((child, done))
+                total += shown.bit_count()
+                parents = child.parents & bits
+                listed.add(parents, child.sizes(parents, shown))
+            lengths += listed.all()
         column: Column = inner(members, refs) if members else ("cat", ())
         if mask:
             column = ("weave", mask, ("failures", tuple(marks)), column)
         return ("lists", column, tuple(lengths))
 
     return resolve
+
+
+class _Lengths:
+    """How long the lists of some parents are, put together from chunk to chunk."""
+
+    def __init__(self, parents: int) -> None:
+        self._parents = parents
+        self._seen = 0
+        self._sizes: list[int] = []
+        """Of the parents seen, in order."""
+
+    def add(self, parents: int, sizes: list[int]) -> None:
+        """Next come ``sizes`` more members of each of ``parents``."""
+        if parents & self._seen:  # the last one's family goes on
+            self._sizes[-1] += sizes.pop(0)
+        self._seen |= parents
+        self._sizes += sizes
+
+    def all(self) -> list[int]:
+        """The lengths of all the parents, zero for those that have no members."""
+        if self._seen == self._parents:
+            return self._sizes
+        sizes = iter(self._sizes)
+        return [next(sizes) if self._seen >> p & 1 else 0 for p in bit_positions(self._parents)]

@@ -1,6 +1,6 @@
 """The roots' side of the engine: keys, where an item is in words, how roots end and are forgotten.
 
-Owns the group of the roots, their statuses and the failures under each; asks the machine to free values.
+Owns the chunks of the roots, their statuses and the failures under each; asks the machine to free values.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fanfold.columns import Column
 from fanfold.engine.bits import below, bit_positions
-from fanfold.engine.groups import SPAN, Chunk, Group
+from fanfold.engine.chunks import Chunk, descend
 from fanfold.engine.ready import Entry
 from fanfold.errors import InternalError
 from fanfold.failures import Failure
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 class Roots:
     """All roots that are open or not yet committed. The root with index ``i`` is the item at offset
-    ``i % SPAN`` of the roots' chunk number ``i // SPAN``."""
+    ``i % span`` of the roots' chunk number ``i // span``."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, span: int) -> None:
         self._machine = machine
-        self.group = Group(0, None, 0)
+        self._span = span
         self.admitted = 0
         self.ended = 0
         self.committed = 0
@@ -48,27 +48,30 @@ class Roots:
 
     def admit(self, keys: Sequence[str]) -> None:
         """Keys of the roots that enter now, in order."""
+        machine, span = self._machine, self._span
         position = 0
         while position < len(keys):
-            number, offset = divmod(self.admitted, SPAN)
-            part = keys[position : position + SPAN - offset]
-            self._keys.setdefault(number, []).extend(part)
+            number, offset = divmod(self.admitted, span)
+            part = keys[position : position + span - offset]
+            if offset:
+                chunk = self._chunks[number]
+            else:
+                chunk = Chunk(0, None, machine.program.slots[0], self.admitted)
+                self._chunks[number], self._keys[number] = chunk, []
+            self._keys[number] += part
             self.admitted += len(part)
+            chunk.size += len(part)
+            machine.arrived(chunk, (1 << chunk.size) - (1 << offset), position)
             position += len(part)
 
     def key(self, root: int) -> str:
         """A root's key; empty once its chunk is forgotten."""
-        keys = self._keys.get(root // SPAN)
-        return keys[root % SPAN] if keys is not None else ""
-
-    def enter(self, chunk: Chunk) -> None:
-        """A new chunk of roots. The group keeps only the one that grows; all are found by number."""
-        self._chunks[chunk.base // SPAN] = chunk
-        del self.group.chunks[:-1]
+        keys = self._keys.get(root // self._span)
+        return keys[root % self._span] if keys is not None else ""
 
     def chunk(self, root: int) -> Chunk:
         """The chunk of a root that is not committed."""
-        return self._chunks[root // SPAN]
+        return self._chunks[root // self._span]
 
     def known_chunks(self) -> list[Chunk]:
         """The chunks that hold roots which are not committed (and maybe some that are)."""
@@ -82,11 +85,12 @@ class Roots:
 
     def ordinals(self, chunk: Chunk, offset: int) -> tuple[int, ...]:
         """An item's ordinals, the root's position first."""
-        path = [chunk.base + offset]
-        while (parent := chunk.group.chunk) is not None:
-            offset = chunk.group.bit.bit_length() - 1
-            chunk = parent
-            path.append(chunk.base + offset)
+        path: list[int] = []
+        while chunk.parent is not None:
+            offset, ordinal = chunk.place(offset)
+            path.append(ordinal)
+            chunk = chunk.parent
+        path.append(chunk.base + offset)
         return tuple(reversed(path))
 
     def placed(
@@ -96,7 +100,7 @@ class Roots:
         ordinals = self.ordinals(chunk, bit.bit_length() - 1)
         levels = self._machine.plan.levels
         names: list[str] = []
-        level: int | None = chunk.group.level
+        level: int | None = chunk.level
         while level is not None:
             names.append(levels[level].name)
             level = levels[level].parent
@@ -131,10 +135,8 @@ class Roots:
                 self.by_status[status.value] += members.bit_count()
                 self._add_results(chunk, members, status)
         self.ended += bits.bit_count()
-        for group, _, _ in _tree(chunk, failed | dropped | partial):
-            group.closed = True
-            for child in group.chunks:
-                child.ended = -1
+        for child, items in descend(chunk, failed | dropped | partial):
+            child.ended |= items
 
     def _losses(self, chunk: Chunk, bits: int) -> tuple[int, int, int]:
         """Which of the roots ``bits`` failed, were dropped, are partial."""
@@ -147,10 +149,9 @@ class Roots:
                 dropped |= lost.dropped
         for port in self._child_outputs:
             path = self._path(plan.ports[port].level)
-            for offset in bit_positions(bits):
-                expansion_failed, item_failed = self._below(chunk, 1 << offset, path, port)
-                failed |= expansion_failed << offset
-                partial |= item_failed << offset
+            expansion_failed, item_failed = self._below(chunk, bits, path, port)
+            failed |= expansion_failed
+            partial |= item_failed
         return failed, dropped, partial
 
     def _path(self, level: int) -> list[int]:
@@ -162,19 +163,22 @@ class Roots:
         return path
 
     def _below(self, chunk: Chunk, bits: int, path: list[int], port: int) -> tuple[int, int]:
-        """Whether an expansion on the way to a child-level output failed, and whether an item did."""
-        program = self._machine.program
-        lost = chunk.lost_at(program.expansion[path[0]])
-        failed = int(lost is not None and bool(lost.failed & bits))
-        item_failed = 0
-        for child in _children(chunk, bits, path[0]):
+        """The items above a child-level output for which an expansion on the way to it failed, and those
+        for which an item of it did."""
+        program, level = self._machine.program, path[0]
+        lost = chunk.lost_at(program.expansion[level])
+        failed = 0 if lost is None else lost.failed & bits
+        partial = 0
+        children = chunk.children.get(level)
+        for child in () if children is None else children.chunks(bits):
             if len(path) > 1:
-                deeper_failed, deeper_items = self._below(child, below(child.size), path[1:], port)
-                failed |= deeper_failed
-                item_failed |= deeper_items
+                deeper = self._below(child, child.items_of(bits), path[1:], port)
+                failed |= child.parents_of(deeper[0])
+                partial |= child.parents_of(deeper[1])
             elif (lost := child.lost_at(program.port[port])) is not None:
-                item_failed |= int(bool(lost.failed | lost.suppressed))
-        return failed, item_failed
+                members = child.items_of(bits) & (lost.failed | lost.suppressed)
+                partial |= child.parents_of(members)
+        return failed, partial
 
     def _add_results(self, chunk: Chunk, bits: int, status: Status) -> None:
         """Roots of one status; only the done and the partial have anything to read."""
@@ -184,7 +188,7 @@ class Roots:
         ordinals: dict[int, tuple[tuple[int, ...], ...]] = {}
         columns: tuple[Column | None, ...] = (None,) * len(outputs)
         base, value, failures = chunk.base, status.value, self._failures
-        keys = self._keys[base // SPAN]
+        keys = self._keys[base // self._span]
         rows: Iterator[tuple[Column, ...]] = iter(())
         if plain:
             each = self._machine.resolvers.each
@@ -213,9 +217,9 @@ class Roots:
                 continue
             slot = machine.program.port[output.port]
             entries = [
-                (child, child.done[slot])
-                for child in self.items_below(chunk, bit, level)
-                if child.done[slot]
+                (child, done)
+                for child, members in self.items_below(chunk, bit, level)
+                if (done := members & child.done[slot])
             ]
             columns.append(resolver(entries, set()) if entries else None)
             ordinals[index] = tuple(
@@ -225,16 +229,17 @@ class Roots:
             )
         return tuple(columns), ordinals
 
-    def items_below(self, chunk: Chunk, bits: int, level: int) -> Iterator[Chunk]:
-        """The chunks of ``level`` under some roots, in ordinal order."""
-        chunks: list[Entry] = [(chunk, bits)]
+    def items_below(self, chunk: Chunk, bits: int, level: int) -> list[Entry]:
+        """The items of ``level`` under some roots, in the order of their ordinals."""
+        entries: list[Entry] = [(chunk, bits)]
         for step in self._path(level):
-            chunks = [
-                (child, below(child.size))
-                for parent, members in chunks
-                for child in _children(parent, members, step)
+            entries = [
+                run
+                for parent, members in entries
+                if step in parent.children
+                for run in parent.children[step].runs(members)
             ]
-        return (child for child, _ in chunks)
+        return entries
 
     def take_results(self) -> tuple[RootResult, ...]:
         """The roots that ended since the last call."""
@@ -246,27 +251,29 @@ class Roots:
 
     def commit(self, roots: Sequence[int]) -> None:
         """Records are written: free all values under these roots and forget them."""
+        span = self._span
         by_chunk: dict[int, int] = {}
         for root in roots:
-            number = root // SPAN
-            by_chunk[number] = by_chunk.get(number, 0) | 1 << root % SPAN
+            number = root // span
+            by_chunk[number] = by_chunk.get(number, 0) | 1 << root % span
         self.committed += len(roots)
-        free = self._machine.free_items
         for number, bits in by_chunk.items():
             chunk = self._ended_chunk(number, bits)
-            free(chunk, bits)
-            for group, siblings, offset in _tree(chunk, bits):
-                group.closed = True
-                for child in group.chunks:
-                    free(child, (1 << child.size) - 1)
-                    child.ended = -1
-                group.chunks.clear()  # no cycles: what is dropped goes without the collector's help
-                siblings[offset] = None
+            self._forget(chunk, bits)
             gone = self._gone.pop(chunk, 0) | bits
-            if gone == below(SPAN):
+            if gone == below(span):
                 del self._chunks[number], self._keys[number]
             else:
                 self._gone[chunk] = gone
+
+    def _forget(self, chunk: Chunk, items: int) -> None:
+        self._machine.free_items(chunk, items)
+        for children in chunk.children.values():
+            for child in children.chunks(items):
+                members = child.items_of(items)
+                child.ended |= members
+                self._forget(child, members)
+            children.forget(items)  # no cycles: what is dropped goes without the collector's help
 
     def _ended_chunk(self, number: int, bits: int) -> Chunk:
         """The chunk of roots that are committed now: all ended, none committed before."""
@@ -274,30 +281,8 @@ class Roots:
         if chunk is None or bits & ~chunk.ended or bits & self.gone(chunk):
             raise InternalError(
                 "FF904",
-                f"some of the roots {[number * SPAN + o for o in bit_positions(bits)][:8]} were reported "
-                "as committed, but have not ended or were committed before.",
+                f"some of the roots {[number * self._span + o for o in bit_positions(bits)][:8]} were "
+                "reported as committed, but have not ended or were committed before.",
                 "Each root is committed once, after it has ended.",
             )
         return chunk
-
-
-def _tree(chunk: Chunk, bits: int) -> list[tuple[Group, list[Group | None], int]]:
-    """All groups under some items, parents first, each with its place in its parent's chunk."""
-    found: list[tuple[Group, list[Group | None], int]] = []
-    for groups in chunk.groups.values():
-        for offset in bit_positions(bits & below(len(groups))):
-            group = groups[offset]
-            if group is not None:
-                found.append((group, groups, offset))
-                for child in group.chunks:
-                    if child.groups:
-                        found += _tree(child, below(child.size))
-    return found
-
-
-def _children(chunk: Chunk, bits: int, level: int) -> Iterator[Chunk]:
-    groups = chunk.groups.get(level, ())
-    for offset in bit_positions(bits & below(len(groups))):
-        group = groups[offset]
-        if group is not None:
-            yield from group.chunks

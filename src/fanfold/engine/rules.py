@@ -27,9 +27,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from fanfold.engine.bits import below, bit_positions
+from fanfold.engine.bits import bit_positions
+from fanfold.engine.chunks import Chunk, Lost
 from fanfold.engine.facts import ReadFacts
-from fanfold.engine.groups import Chunk, Group, Lost
 from fanfold.engine.ready import ReadyQueue
 from fanfold.failures import Failure
 
@@ -311,19 +311,20 @@ class BroadcastRule:
         self.output = output
 
     def update(self, state: State, chunk: Chunk, hint: int) -> None:
-        parent, bit = chunk.group.chunk, chunk.group.bit
+        parent = chunk.parent
         assert parent is not None
-        if parent.done[self.input] & bit:
-            state.settle_done(chunk, self.output, hint)
-        elif (lost := parent.lost_at(self.input)) is not None:
-            cause = lost.cause(bit)
+        done = chunk.items_of(parent.done[self.input]) & hint
+        if done:
+            state.settle_done(chunk, self.output, done)
+        lost = parent.lost_at(self.input)
+        if lost is not None and done != hint:
             state.settle_lost(
                 chunk,
                 self.output,
-                dropped=hint if lost.dropped & bit else 0,
-                failed=hint if lost.failed & bit else 0,
-                suppressed=hint if lost.suppressed & bit else 0,
-                causes=() if cause is None else ((hint, cause),),
+                dropped=chunk.items_of(lost.dropped) & hint,
+                failed=chunk.items_of(lost.failed) & hint,
+                suppressed=chunk.items_of(lost.suppressed) & hint,
+                causes=[(chunk.items_of(bits), cause) for bits, cause in lost.causes],
             )
 
 
@@ -335,14 +336,10 @@ class BroadcastFeed:
         self.rule = rule
 
     def update(self, state: State, chunk: Chunk, hint: int) -> None:
-        groups = chunk.groups.get(self.rule.level)
-        if groups is None:
-            return
-        for offset in bit_positions(hint & below(len(groups))):
-            group = groups[offset]
-            if group is not None:
-                for child in group.chunks:
-                    state.schedule(self.rule, child, below(child.size))
+        children = chunk.children.get(self.rule.level)
+        if children is not None:
+            for child in children.chunks(hint):
+                state.schedule(self.rule, child, child.items_of(hint))
 
 
 class ExpandRule:
@@ -388,113 +385,89 @@ class GatherRule:
         self.expansion = expansion
         self.outputs = tuple(outputs)
         self.stop_on_loss = stop_on_loss
-        self.confirmed = GatherConfirmed(level, self.outputs)
 
     def update(self, state: State, chunk: Chunk, hint: int) -> None:
+        """Told of parents whose expansion has ended."""
         hint &= ~chunk.terminal(self.outputs[0])
         lost = chunk.lost_at(self.expansion)
         if lost is not None:
-            for slot in self.outputs:
-                state.settle_lost(
-                    chunk,
-                    slot,
-                    dropped=hint & lost.dropped,
-                    suppressed=hint & lost.failed,
-                    causes=lost.causes,
-                )
-            hint &= ~(lost.dropped | lost.failed)
-        sealed = chunk.done[self.expansion]
-        groups = chunk.groups.get(self.child_level)
-        if groups is None:
-            return
-        done = 0
-        row = self.row
-        for offset in bit_positions(hint & below(len(groups))):
-            group = groups[offset]
-            if group is None:
-                continue
-            bit = 1 << offset
-            if len(group.chunks) == 1 and (only := group.chunks[0]).lost is None:  # most of them
-                if sealed & bit and only.done[row] == (1 << only.size) - 1:
-                    done |= bit
-                continue
-            cause = self._loss(group) if self.stop_on_loss else None
-            if cause is not None:
+            self.expansion_lost(state, chunk, hint, lost)
+        self._finish(state, chunk, self.complete(chunk, hint & self.closed(chunk)))
+
+    def members_ended(self, state: State, chunk: Chunk, hint: int) -> None:
+        """Told of members that have ended; all their siblings may have by now."""
+        parent = chunk.parent
+        assert parent is not None
+        if chunk.lost is None:
+            ended = chunk.done[self.row]
+        else:
+            ended = chunk.terminal(self.row)
+            lost = chunk.lost.get(self.row)
+            if lost is not None and self.stop_on_loss:
+                self._suppress(state, parent, chunk, lost, hint)
+        whole = chunk.whole(ended)
+        if whole:
+            whole &= self.closed(parent) & ~parent.terminal(self.outputs[0])
+            elsewhere = whole & chunk.shared()
+            if elsewhere:
+                whole ^= elsewhere ^ self.complete(parent, elsewhere)
+            self._finish(state, parent, whole)
+
+    def closed(self, chunk: Chunk) -> int:
+        """The parents that get no more children and may be done."""
+        return chunk.done[self.expansion]
+
+    def expansion_lost(self, state: State, chunk: Chunk, hint: int, lost: Lost) -> None:
+        """Parents without a sealed expansion have no list."""
+        for slot in self.outputs:
+            state.settle_lost(
+                chunk,
+                slot,
+                dropped=hint & lost.dropped,
+                suppressed=hint & lost.failed,
+                causes=lost.causes,
+            )
+
+    def complete(self, chunk: Chunk, parents: int) -> int:
+        """Those of some parents whose members are all terminal."""
+        children = chunk.children.get(self.child_level)
+        if children is not None and parents:
+            for child in children.chunks(parents):
+                parents &= ~child.parents | child.whole(child.terminal(self.row))
+        return parents
+
+    def _suppress(self, state: State, parent: Chunk, chunk: Chunk, lost: Lost, hint: int) -> None:
+        for bits, cause in lost.causes:
+            parents = chunk.parents_of(bits & hint)
+            if parents:
                 for slot in self.outputs:
-                    state.settle_lost(chunk, slot, suppressed=bit, causes=((bit, cause),))
-            elif sealed & bit and self.complete(group):
-                done |= bit
+                    state.settle_lost(parent, slot, suppressed=parents, causes=((parents, cause),))
+
+    def _finish(self, state: State, chunk: Chunk, done: int) -> None:
         if done:
             for slot in self.outputs:
                 state.settle_done(chunk, slot, done)
-
-    def complete(self, group: Group) -> bool:
-        row = self.row
-        for chunk in group.chunks:
-            done = chunk.done[row] if chunk.lost is None else chunk.terminal(row)
-            if done != (1 << chunk.size) - 1:
-                return False
-        return True
-
-    def _loss(self, group: Group) -> Failure | None:
-        for chunk in group.chunks:
-            lost = chunk.lost_at(self.row)
-            if lost is not None and lost.causes:
-                return lost.causes[0][1]
-        return None
-
-
-class GatherConfirmed:
-    """Parents whose gather is known to be done: sealed, and all members seen to be done."""
-
-    def __init__(self, level: int, outputs: Sequence[int]) -> None:
-        self.level = level
-        self.outputs = tuple(outputs)
-
-    def update(self, state: State, chunk: Chunk, hint: int) -> None:
-        for slot in self.outputs:
-            state.settle_done(chunk, slot, hint)
 
 
 class SettledRule(GatherRule):
     """Done when nothing below a parent can change any more, whatever the outcomes."""
 
-    def update(self, state: State, chunk: Chunk, hint: int) -> None:
-        (output,) = self.outputs
-        ended = hint & chunk.terminal(self.expansion) & ~chunk.done[output]
-        done = 0
-        for offset in bit_positions(ended):
-            group = chunk.group_of(self.child_level, offset)
-            if group is None or self.complete(group):
-                done |= 1 << offset
-        if done:
-            state.settle_done(chunk, output, done)
+    def closed(self, chunk: Chunk) -> int:
+        return chunk.terminal(self.expansion)
+
+    def expansion_lost(self, state: State, chunk: Chunk, hint: int, lost: Lost) -> None:
+        """It is an end like any other."""
 
 
 class GatherFeed:
-    """Tells a gather of parents whose last member has ended (or whose first member is lost)."""
+    """Tells a gather of members that have ended."""
 
     def __init__(self, level: int, rule: GatherRule) -> None:
         self.level = level
         self.rule = rule
 
     def update(self, state: State, chunk: Chunk, hint: int) -> None:
-        rule, group = self.rule, chunk.group
-        parent = group.chunk
-        assert parent is not None
-        if chunk.lost is None and group.sealed and len(group.chunks) == 1:  # most of them
-            if chunk.done[rule.row] == (1 << chunk.size) - 1:
-                state.schedule(rule.confirmed, parent, group.bit)
-            return
-        lost = None if chunk.lost is None else chunk.lost.get(rule.row)
-        if rule.stop_on_loss and lost is not None and lost.causes:
-            state.schedule(rule, parent, group.bit)
-            return
-        done = chunk.done[rule.row] if lost is None else chunk.terminal(rule.row)
-        if done == (1 << chunk.size) - 1 and (
-            group.sealed or parent.terminal(rule.expansion) & group.bit
-        ):
-            state.schedule(rule, parent, group.bit)
+        self.rule.members_ended(state, chunk, hint)
 
 
 class RootRule:

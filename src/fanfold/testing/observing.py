@@ -18,6 +18,8 @@ from fanfold.backends.base import (
     WorkerSpec,
 )
 from fanfold.dispatch.core import Core
+from fanfold.engine import invariants
+from fanfold.engine.chunks import SPAN
 from fanfold.engine.commands import (
     Command,
     FinishRoots,
@@ -75,6 +77,7 @@ class ObservedRun:
         backend: A backend that was not started yet; whoever drives polls and closes it.
         roots: For each root item one value per source.
         keys: The roots' keys; without them, their positions as text.
+        span: Items in a full chunk of the engine's state; small ones put every rule to work across chunks.
         listener: Told of each command of the core's, before it is carried out.
     """
 
@@ -84,6 +87,8 @@ class ObservedRun:
         backend: Backend,
         roots: Sequence[tuple[Any, ...]],
         keys: Sequence[str] | None = None,
+        *,
+        span: int = SPAN,
         listener: Callable[[Command], None] | None = None,
     ) -> None:
         self._plan, self._backend, self._roots = plan, backend, roots
@@ -94,7 +99,7 @@ class ObservedRun:
             for replica in range(stage.replicas):
                 name = f"{stage.name}[{replica}]"
                 self.workers.append(WorkerSpec(len(self.workers), stage.index, name))
-        self.core = Core(plan, self.workers)
+        self.core = Core(plan, self.workers, span=span)
         self.admitted = 0
         self.ended: list[int] = []
         """Roots that ended and were not committed yet; whoever drives commits them."""
@@ -171,6 +176,9 @@ def run_observed(
     backend: Backend,
     roots: Sequence[tuple[Any, ...]],
     keys: Sequence[str] | None = None,
+    *,
+    span: int = SPAN,
+    checked: bool = False,
 ) -> Observed:
     """Run ``plan`` over ``roots`` on ``backend`` to its end, and close the backend.
 
@@ -179,17 +187,21 @@ def run_observed(
         backend: A backend that was not started yet.
         roots: For each root item one value per source.
         keys: The roots' keys; without them, their positions as text.
+        span: Items in a full chunk of the engine's state; small ones put every rule to work across chunks.
+        checked: Check the engine's invariants after every event (slow).
 
     Raises:
+        InternalError: An invariant is broken.
         AssertionError: The run hangs: nothing is under way, and it is not finished.
     """
     try:
-        return _to_the_end(ObservedRun(plan, backend, roots, keys), backend, len(roots))
+        run = ObservedRun(plan, backend, roots, keys, span=span)
+        return _to_the_end(run, backend, len(roots), checked=checked)
     finally:
         backend.close()
 
 
-def _to_the_end(run: ObservedRun, backend: Backend, roots: int) -> Observed:
+def _to_the_end(run: ObservedRun, backend: Backend, roots: int, *, checked: bool) -> Observed:
     time_s = 0.0
     run.admit(roots, time_s)
     while not run.over:
@@ -199,6 +211,8 @@ def _to_the_end(run: ObservedRun, backend: Backend, roots: int) -> Observed:
             for event in _wait(backend):
                 time_s = max(time_s, event.time_s)
                 _take_in(run, event, time_s)
+                if checked:
+                    invariants.check(run.core.machine)
             while run.admitted < roots and run.core.room() > 0:
                 run.admit(roots, time_s)
                 _commit(run, time_s)
@@ -206,6 +220,8 @@ def _to_the_end(run: ObservedRun, backend: Backend, roots: int) -> Observed:
         for event in events:  # late news, such as the end of a batch, lets blocks go
             time_s = max(time_s, event.time_s)
             _take_in(run, event, time_s)
+            if checked:
+                invariants.check(run.core.machine)
     run.observed.statistics = run.core.statistics(time_s)
     return run.observed
 

@@ -138,22 +138,21 @@ class Teller:
         ]
         left = [(task, list(rows)) for task, rows in children if rows]
         while left:
-            counts, rows = [], []
+            counts, rows = [0] * batch.count, []
             for task, waiting in left:
                 n = self._random.randint(0, len(waiting)) if len(waiting) > 1 else 1
-                if n:
-                    counts.append((task, n))
-                    rows += waiting[:n]
-                    del waiting[:n]
+                counts[task] = n
+                rows += waiting[:n]
+                del waiting[:n]
             left = [(task, waiting) for task, waiting in left if waiting]
-            if counts:
+            if rows:
                 streams = tuple(
                     self._stream_rows(stream, [row[i] for row in rows], ())
                     for i, stream in enumerate(expansion.streams)
                 )
                 events.append(
                     ChildrenReleased(
-                        batch.batch, expansion.node, tuple(counts), streams, batch.attempt
+                        batch.batch, expansion.node, 0, tuple(counts), streams, batch.attempt
                     )
                 )
         for task, one in enumerate(made, first):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from fanfold.engine import invariants
-from fanfold.engine.groups import Chunk, Lost
+from fanfold.engine.chunks import Chunk, Lost
 from fanfold.engine.machine import Machine
 from fanfold.errors import InternalError
 from tests.plans import fan_out_plan
@@ -27,7 +27,7 @@ def midway() -> Script:
 
 
 def page_chunk(machine: Machine) -> Chunk:
-    return next(c for c in invariants.chunks(machine) if c.group.level == 1)
+    return next(c for c in invariants.chunks(machine) if c.level == 1)
 
 
 def two_outcomes(machine: Machine) -> None:
@@ -40,15 +40,12 @@ def no_cause(machine: Machine) -> None:
     chunk.lost = {machine.program.port[3]: Lost(failed=0b100)}
 
 
+def taken_parent(machine: Machine) -> None:
+    page_chunk(machine).parents = 0b101  # the second document's pages are said to be another's
+
+
 def lost_child(machine: Machine) -> None:
-    page_chunk(machine).group.count += 1
-
-
-def unsealed(machine: Machine) -> None:
-    chunk = page_chunk(machine)
-    parent = chunk.group.chunk
-    assert parent is not None
-    parent.done[machine.program.expansion[1]] &= ~chunk.group.bit
+    page_chunk(machine).continued = {0: 1}  # the first page is said to lie elsewhere
 
 
 def run_twice(machine: Machine) -> None:
@@ -62,7 +59,7 @@ def miscounted_queue(machine: Machine) -> None:
 
 
 def early_gather(machine: Machine) -> None:
-    parent = page_chunk(machine).group.chunk
+    parent = page_chunk(machine).parent
     assert parent is not None
     parent.done[machine.program.port[4]] |= 1
 
@@ -78,7 +75,7 @@ def leaked_block(machine: Machine) -> None:
 
 
 def early_root(machine: Machine) -> None:
-    parent = page_chunk(machine).group.chunk
+    parent = page_chunk(machine).parent
     assert parent is not None
     parent.ended |= 1
 
@@ -89,7 +86,7 @@ def early_root(machine: Machine) -> None:
         (two_outcomes, "outcomes_are_exclusive"),
         (no_cause, "losses_have_causes"),
         (lost_child, "membership_is_whole"),
-        (unsealed, "membership_is_whole"),
+        (taken_parent, "membership_is_whole"),
         (run_twice, "ready_items_are_ready"),
         (miscounted_queue, "ready_items_are_ready"),
         (early_gather, "gathers_are_complete"),

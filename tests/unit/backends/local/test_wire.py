@@ -38,7 +38,7 @@ STREAMS = (
     StreamRows(4),
 )
 EVENTS: list[Event | BackendEvent] = [
-    ChildrenReleased(1, 2, ((0, 3), (2, 1)), STREAMS, 4, 5, 6.0),
+    ChildrenReleased(1, 2, 0, (3, 0, 1), STREAMS, 4, 5, 6.0),
     ExpansionSealed(1, 2, (0, 2), 4, 5, 6.0),
     TasksFinished(1, 2, 3, STREAMS, ((2, FAILURE),), 4, 5, 6.0),
     BatchFinished(1, 2.0, 3, 4.0, 5.0),
