@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, TypeAlias, get_args
 
+from fanfold.engine.chunks import SPAN
 from fanfold.testing.sketches import Sketch, StageSketch, Step
 
 FaultKind: TypeAlias = Literal[
@@ -82,6 +83,8 @@ class Case:
     sketch: Sketch
     timing: Timing = Timing()
     faults: tuple[Fault, ...] = ()
+    span: int = SPAN
+    """Items in a full chunk of the engine's state; small ones put every rule to work across chunks."""
 
     def to_json(self) -> str:
         """The case as text, a line for each part."""
@@ -98,9 +101,15 @@ class Case:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as JSON has them."""
-        return {"seed": self.seed, "timing": asdict(self.timing), "faults": _dicts(self.faults)} | {
-            name: _dicts(value) if name in ("stages", "steps") else value
-            for name, value in vars(self.sketch).items()
+        return {
+            "seed": self.seed,
+            "span": self.span,
+            "timing": asdict(self.timing),
+            "faults": _dicts(self.faults),
+            **{
+                name: _dicts(value) if name in ("stages", "steps") else value
+                for name, value in vars(self.sketch).items()
+            },
         }
 
     @classmethod
@@ -116,6 +125,7 @@ class Case:
                 sketch=_sketch(data),
                 timing=_timing(data["timing"]),
                 faults=tuple(_fault(fault) for fault in data["faults"]),
+                span=data["span"],
             )
         except (KeyError, TypeError) as error:
             raise ValueError(

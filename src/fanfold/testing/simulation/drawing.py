@@ -11,6 +11,7 @@ from dataclasses import replace
 from random import Random
 from typing import Final, TypeVar, get_args
 
+from fanfold.engine.chunks import SPAN
 from fanfold.testing.drawing import Limits, draw_sketch
 from fanfold.testing.simulation.case import Case, Fault, FaultKind, Timing
 
@@ -32,6 +33,7 @@ SIZES: Final = (
 )
 """Each with its share of the cases."""
 
+SPANS: Final = (1, 2, 5, 30, SPAN)
 PACES_S: Final = (0.0, 0.000_01, 0.001, 0.02, 0.3)
 
 
@@ -74,7 +76,8 @@ def draw_case(seed: int, limits: Limits | None = None) -> Case:
     sketch = draw_sketch(die, limits)
     timing = _timing(random, len(sketch.stages))
     workers = sum(stage.replicas for stage in sketch.stages)
-    return Case(seed, sketch, timing, _faults(die, workers))
+    span = SPAN if limits is WIDE else random.choice(SPANS)
+    return Case(seed, sketch, timing, _faults(die, workers), span)
 
 
 def _timing(random: Random, stages: int) -> Timing:

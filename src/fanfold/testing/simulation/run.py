@@ -124,7 +124,9 @@ class _Run:
             text = f"{type(error).__name__}: {error}"
             raise Violated(Violation("case", text)) from error
         self._limit = event_limit(meaning, self._workers_of(plan), len(self._case.faults))
-        self._run = ObservedRun(plan, self._workers, roots, listener=self._answered)
+        self._run = ObservedRun(
+            plan, self._workers, roots, span=self._case.span, listener=self._answered
+        )
         self._idle = IdleWorkers(self._run.core, self._workers)
         self._sow(len(roots))
         while not self._run.over:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
+from fanfold.engine.chunks import SPAN
 from fanfold.testing.simulation.case import Case, Timing
 from fanfold.testing.sketches import Sketch, Step, prune
 
@@ -56,6 +57,8 @@ def reductions(case: Case) -> Iterator[Case]:
     for index in range(len(sketch.outputs)):
         yield from _sketches(case, _fewer_outputs(sketch, index))
     yield from _simpler_times(case)
+    if case.span != SPAN:
+        yield replace(case, span=SPAN)
     for index, stage in enumerate(sketch.stages):
         smaller_batch = stage.batch_size and stage.batch_size // 2
         for changed in (

@@ -90,6 +90,8 @@ class SimulatedWorkers:
         self._sent = 0
         self._faults = sorted(faults, key=lambda fault: fault.at)
         self.injected: Counter[FaultKind] = Counter()
+        self.mishaps: Counter[str] = Counter()
+        """Tasks that went wrong by themselves, by kind."""
         self.items_started: Counter[int] = Counter()
         """By call: items that a worker began to run."""
         self.items_lost: Counter[int] = Counter()
@@ -101,6 +103,7 @@ class SimulatedWorkers:
         """Make all workers."""
         assert writer is None, "nothing is written in memory"
         self._teller = Teller(plan, self._blocks, self._random, tracebacks=False)
+        self.mishaps = self._teller.mishaps
         for spec in workers:
             self._workers[spec.worker] = _Worker(spec.stage)
             self._make(spec.worker)
@@ -154,11 +157,6 @@ class SimulatedWorkers:
         self._workers.clear()
 
     # ------------------------------------------------------------------------------------ its state
-
-    @property
-    def mishaps(self) -> Counter[str]:
-        """Tasks that went wrong by themselves, by kind."""
-        return self._teller.mishaps
 
     @property
     def blocks_left(self) -> int:
