@@ -37,17 +37,18 @@ MEMBERSHIP: Final = (
     ),
     Mutant(
         "a child is dropped",
-        "engine",
-        "self._grow(group, count, streams, row)\n                taken += count",
-        "self._grow(group, count - 1, streams, row)\n                taken += count - 1",
+        "engine/machine.py",
+        "            if not closed and 0 not in counts:\n",
+        "            counts = (*counts[:-1], counts[-1] - 1)\n"
+        "            if not closed and 0 not in counts:\n",
         ("meaning",),
     ),
     Mutant(
         "children are taken in twice",
-        "engine",
-        "self._grow(group, count, streams, row)\n                taken += count",
-        "for _ in range(2):\n                    self._grow(group, count, streams, row)\n"
-        "                    taken += count",
+        "engine/machine.py",
+        "                total = sum(counts)\n                taken += total\n",
+        "                add(chunk, bits, counts, row)\n"
+        "                total = sum(counts)\n                taken += 2 * total\n",
         ("meaning",),
     ),
     Mutant(
@@ -98,8 +99,22 @@ OUTCOMES: Final = (
     Mutant(
         "a gather does not wait for all members",
         "engine/rules.py",
-        "            if done != (1 << chunk.size) - 1:\n                return False",
-        "            if not done:\n                return False",
+        "parents &= ~child.parents | child.whole(child.terminal(self.row))",
+        "parents &= -1",
+        ("invariant", "error:AssertionError"),
+    ),
+    Mutant(
+        "a gather takes its neighbours' members for its own",
+        "engine/rules.py",
+        "whole = chunk.whole(ended)",
+        "whole = chunk.whole(ended) or (chunk.parents if ended else 0)",
+        ("invariant", "error:AssertionError"),
+    ),
+    Mutant(
+        "siblings in another chunk are forgotten",
+        "engine/rules.py",
+        "elsewhere = whole & chunk.shared()",
+        "elsewhere = 0",
         ("invariant", "error:AssertionError"),
     ),
     Mutant(
@@ -237,9 +252,10 @@ WORK: Final = (
     Mutant(
         "a doubled result is let through",
         "engine/machine.py",
-        "batch = self._end_batch(event.batch)\n        if batch is not None:\n            if batch.finished",
-        "batch = self.batches.get(event.batch)\n        if batch is not None:\n            if batch.finished",
-        ("error:InternalError", "invariant"),
+        "            if batch.finished != below(batch.count):\n",
+        "            self.batches[event.batch] = batch\n            batch.refs = set()\n"
+        "            if batch.finished != below(batch.count):\n",
+        ("error:InternalError",),
     ),
     Mutant(
         "what a dead worker delivered is run again",
@@ -258,10 +274,8 @@ WORK: Final = (
     Mutant(
         "a worker is left idle",
         "dispatch/core.py",
-        "        for held in range(1 if alone_waits else AHEAD):\n"
-        "            for worker in pool.workers:",
-        "        for held in range(1 if alone_waits else AHEAD):\n"
-        "            for worker in pool.workers[:1]:",
+        "        for held in range(ahead):\n            for worker in pool.workers:",
+        "        for held in range(ahead):\n            for worker in pool.workers[:1]:",
         ("idle",),
     ),
     Mutant(

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from fanfold.dispatch.core import Core
-from fanfold.dispatch.pool import DOWNSTREAM_FULL
+from fanfold.dispatch.core import BACKLOG_BATCHES, Core
 from fanfold.engine import invariants
 from fanfold.errors import InternalError
 from fanfold.outcomes import Outcome
@@ -26,7 +25,7 @@ VIOLATIONS: Final = {
     "invariant": "the engine's state is not what it must be after any event",
     "stand-still": "nothing is under way, and the run is not over",
     "endless": "there are far more events than the run can need",
-    "idle": "a worker has nothing to do while items wait for it, and nothing holds them back",
+    "idle": "a worker has nothing to do while items wait for it, and no queue is long",
     "stopped": "the run was stopped, though no stage has a constructor that raises",
     "meaning": "an output item is not what the reference interpreter says",
     "failures": "a root's failures are not among those it can have, or one that is lost lists none",
@@ -56,13 +55,17 @@ class IdleWorkers:
         self._core, self._workers = core, workers
 
     def complaints(self, time_s: float) -> list[Violation]:
-        """After a dispatch: workers that got nothing of what waits for them, and are not held back."""
+        """After a dispatch: workers that got nothing of what waits for them.
+
+        A call may be held back while one that reads its output has a long queue; where no queue is long,
+        none is.
+        """
         idle = self._workers.idle()
         if not idle:
             return []
         statistics = self._core.statistics(time_s)
         waiting = {call.stage: call.name for call in statistics.calls if call.ready}
-        if not waiting:
+        if not waiting or max(call.ready for call in statistics.calls) > BACKLOG_BATCHES:
             return []
         stages = self._core.plan.stages
         return [
@@ -70,7 +73,6 @@ class IdleWorkers:
             for told in statistics.workers
             if (stage := idle.get(told.worker)) is not None
             and (name := stages[stage].name) in waiting
-            and told.state != DOWNSTREAM_FULL
         ]
 
 

@@ -74,6 +74,7 @@ class SimulatedWorkers:
         timing: How long things take.
         faults: What goes wrong.
         timeline: Where to put what will be heard; without one, whoever runs it has to poll.
+        tracebacks: Whether failures keep theirs, which differ from machine to machine.
     """
 
     def __init__(
@@ -82,7 +83,10 @@ class SimulatedWorkers:
         timing: Timing = INSTANT,
         faults: Sequence[Fault] = (),
         timeline: Timeline[Any] | None = None,
+        *,
+        tracebacks: bool = False,
     ) -> None:
+        self._tracebacks = tracebacks
         self._timing, self._random = timing, random
         self._timeline = Timeline[Any](random) if timeline is None else timeline
         self._blocks = Blocks()
@@ -102,7 +106,7 @@ class SimulatedWorkers:
     def start(self, plan: Plan, workers: Sequence[WorkerSpec], writer: RecordWriter | None) -> None:
         """Make all workers."""
         assert writer is None, "nothing is written in memory"
-        self._teller = Teller(plan, self._blocks, self._random, tracebacks=False)
+        self._teller = Teller(plan, self._blocks, self._random, tracebacks=self._tracebacks)
         self.mishaps = self._teller.mishaps
         for spec in workers:
             self._workers[spec.worker] = _Worker(spec.stage)
