@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fanfold.plan import Where
+from fanfold.parts import Where
 
 
 class FanfoldError(Exception):

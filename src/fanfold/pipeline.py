@@ -12,8 +12,6 @@ from collections.abc import Callable, Generator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeVar, overload
 
-from fanfold.compiler.compile import compile_graph
-from fanfold.compiler.explain import explain
 from fanfold.errors import DefinitionError, UsageError
 from fanfold.model.declaration import Declaration, declare
 from fanfold.model.declaration import trace as trace_declaration
@@ -23,13 +21,13 @@ from fanfold.model.port import Port
 from fanfold.model.settings import parse_text
 from fanfold.model.stage import Stage
 from fanfold.model.trace import Trace, current, here
-from fanfold.plan import Plan
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from fanfold.backends.base import Backend
     from fanfold.driver.run import Check, Report, Result
+    from fanfold.plan import Plan
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -91,6 +89,9 @@ class Pipeline(Generic[P, R]):
             DefinitionError: A stage that was named in :meth:`using` is not there (FF221).
         """
         if self._plan is None:
+            # Only here: a worker that imports the user's module declares the pipeline and compiles nothing.
+            from fanfold.compiler.compile import compile_graph
+
             graph, self._stages = trace_declaration(
                 self._declaration, self._values, self._overrides
             )
@@ -110,6 +111,8 @@ class Pipeline(Generic[P, R]):
             PipelineError: The pipeline has problems.
             UsageError: There is no such format (FF226).
         """
+        from fanfold.compiler.explain import explain
+
         plan = self.plan()
         rows: list[tuple[str, object, str]] = []
         for name, setting in self._declaration.settings.items():

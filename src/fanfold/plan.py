@@ -23,23 +23,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
+from fanfold.parts import Constant as Constant  # so spelt, they are the plan's own names as well
+from fanfold.parts import Input as Input
+from fanfold.parts import Where as Where
+
 Path: TypeAlias = tuple[str, ...]
 """Field names to follow from a value, outermost first; ``()`` is the value itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """The user's source line that made something, for messages."""
-
-    file: str = "<unknown>"
-    line: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
-
-    def short(self) -> str:
-        """The line without the file's folder: ``flow.py:41``."""
-        return f"{self.file.replace(chr(92), '/').rpartition('/')[2]}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +112,6 @@ def _found(module: Any, name: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
-    """An input of a call: a port at the call's own level, by position or by keyword."""
-
-    port: int
-    keyword: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class CallNode:
     """One use of a stage. The only kind of node that occupies a worker."""
 
@@ -206,13 +187,6 @@ class SplitNode:
     rest: bool
     outputs: tuple[int, ...]
     where: Where = Where()
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A value written in the pipeline itself."""
-
-    value: Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,7 @@ def test_children_told_before_a_death_are_told_whole_or_not_at_all():
         assert told.sealed == {} and not told.of(BatchFinished)
         for event in told.of(ChildrenReleased):
             rows = event.streams[0].rows
-            assert rows is not None and rows.count == sum(n for _, n in event.counts)
+            assert rows is not None and rows.count == sum(event.counts)
 
 
 def test_a_worker_that_dies_in_its_constructor_after_a_restart_ran_nothing(tmp_path):

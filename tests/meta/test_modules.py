@@ -40,13 +40,22 @@ def test_a_module_over_the_limit_would_be_found(tmp_path, monkeypatch):
     assert problem.startswith(f"long.py has {LIMIT_LINES + 1} lines")
 
 
-def imported_by(statement: str) -> set[str]:
-    """Top-level names of all modules that a fresh interpreter has after ``statement``."""
+NEEDED_TO_DECLARE = {"errors", "failures", "model", "outcomes", "parts", "pipeline"}
+
+
+def modules_after(statement: str) -> list[str]:
+    """All modules that a fresh interpreter has after ``statement``."""
     code = f"{statement}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT / "src"
     )
-    return {name.partition(".")[0] for name in json.loads(done.stdout)}
+    names: list[str] = json.loads(done.stdout)
+    return names
+
+
+def imported_by(statement: str) -> set[str]:
+    """Their top-level names."""
+    return {name.partition(".")[0] for name in modules_after(statement)}
 
 
 def test_importing_fanfold_brings_no_heavy_library():
@@ -55,3 +64,10 @@ def test_importing_fanfold_brings_no_heavy_library():
 
 def test_a_heavy_import_would_be_found():
     assert "fsspec" in imported_by("import fanfold, fsspec") & HEAVY
+
+
+def test_importing_fanfold_brings_what_declaring_a_pipeline_needs_and_no_more():
+    """Each worker imports it with the user's module; compiling and running are the driver's."""
+    declare = "import fanfold as ff\nff.pipeline(level='x')(lambda x: ff.stage(len)(x))"
+    own = [name.split(".") for name in modules_after(declare) if name.startswith("fanfold.")]
+    assert {parts[1] for parts in own} == NEEDED_TO_DECLARE

@@ -16,8 +16,9 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TextIO
 
+from fanfold.backends.standard_streams import occupy
 from fanfold.errors import FanfoldError
 
 INTERNAL: Final = 70
@@ -33,25 +34,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: Without the program's name; by default those of this process.
     """
-    options = _parser().parse_args(arguments)
     try:
-        return _COMMANDS[options.command](options)
-    except FanfoldError as error:
-        _print_error(error, debug=options.debug)
-        return error.exit_code
+        _complete_streams()
+        options = _parser().parse_args(arguments)
+        try:
+            return _COMMANDS[options.command](options)
+        except FanfoldError as error:
+            _print_error(error, debug=options.debug)
+            return error.exit_code
     except KeyboardInterrupt as error:
         report = getattr(error, "report", None)
-        text = f"fanfold: {str(error) or 'interrupted before anything ran'}"
-        print(text if report is None else f"{text}\n{report.summary()}", file=sys.stderr)
+        text = f"fanfold: {str(error) or 'interrupted (no run was going on)'}"
+        _say(text if report is None else f"{text}\n{report.summary()}", sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has gone (`fanfold explain … | head`); Python would complain at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except Exception:
-        traceback.print_exc()
-        print("fanfold: this is an error of Fanfold itself; please report it.", file=sys.stderr)
+        text = "fanfold: this is an error of Fanfold itself; please report it."
+        _say(traceback.format_exc() + text, sys.stderr)
         return INTERNAL
+
+
+def _complete_streams() -> None:
+    """Give whoever prints, a user's module too, something to print to where the program has no such stream."""
+    occupy()
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  open to the end
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -69,7 +76,7 @@ def _run(options: argparse.Namespace) -> int:
         progress=not options.quiet,
     )
     if not options.quiet:
-        print(report.summary())
+        _say(report.summary())
     return report.exit_code
 
 
@@ -77,7 +84,7 @@ def _explain(options: argparse.Namespace) -> int:
     from fanfold.cli.target import load
 
     target = load(options.target, options.set)
-    print(target.pipeline.explain("mermaid" if options.mermaid else options.format))
+    _say(target.pipeline.explain("mermaid" if options.mermaid else options.format))
     return 0
 
 
@@ -86,7 +93,7 @@ def _check(options: argparse.Namespace) -> int:
 
     target = load(options.target, options.set)
     found = target.pipeline.check(target.source(options.paths), options.n)
-    print(found)
+    _say(str(found))
     return 0 if found.ok else 1
 
 
@@ -166,7 +173,7 @@ class _Version(argparse.Action):
             found = version("fanfold")
         except PackageNotFoundError:  # run from its sources
             found = "(not installed)"
-        print(f"fanfold {found}")
+        _say(f"fanfold {found}")
         parser.exit()
 
 
@@ -178,11 +185,23 @@ def _count(text: str) -> int:
 
 
 def _print_error(error: FanfoldError, *, debug: bool) -> None:
+    lines = [f"fanfold: {error.code} {error.message}"]
     if debug:
-        traceback.print_exception(error)
-    print(f"fanfold: {error.code} {error.message}", file=sys.stderr)
+        lines.insert(0, "".join(traceback.format_exception(error)).rstrip())
     if error.hint:
-        print(f"  {error.hint}", file=sys.stderr)
+        lines.append(f"  {error.hint}")
     if error.report is not None:
         # Why it stopped has just been said.
-        print(dataclasses.replace(error.report, stopped=None).summary(), file=sys.stderr)
+        lines.append(dataclasses.replace(error.report, stopped=None).summary())
+    _say("\n".join(lines), sys.stderr)
+
+
+def _say(text: str, stream: TextIO | None = None) -> None:
+    """Print, even if whoever read it has gone (``fanfold explain … | head``): the exit code says the rest."""
+    out: TextIO = stream or sys.stdout
+    try:
+        print(text, file=out, flush=True)
+    except BrokenPipeError:  # Python would complain of the rest when it exits
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, out.fileno())
+        os.close(null)

@@ -22,9 +22,10 @@ from fanfold.data.locks import open_locked
 from fanfold.data.names import path_of_key, safe_name
 from fanfold.data.sinks import Commit, RootRecords, Sink, local_folder, make_folder
 from fanfold.errors import SinkError, SinkValueError, UsageError
+from fanfold.failures import Failure
 
 FOLDER_ENDING: Final = ".files"
-"""Tells a root's folder from the folders that its key's slashes make."""
+"""Tells a root's folder, with the suffix before it, from those of its key's slashes and of other sinks."""
 
 _LOCK: Final = "lock"
 
@@ -33,12 +34,12 @@ def write_files(path: str | os.PathLike[str], suffix: str = ".txt") -> Sink:
     """A sink that writes each root's value as a file of its own, named from the key.
 
     ``str`` is written as UTF-8, ``bytes`` as they are. A dict of names to ``str`` or ``bytes`` becomes a
-    folder ``KEY.files`` with these files; so does an output of a child level, whose files are named by
-    ordinals (``00003.txt``). The slashes of a key become folders; what a file name cannot hold
-    is percent-encoded.
+    folder with these files, whose name ends in ``.files`` (``a.pdf.txt.files``); so does an output of a
+    child level, whose files are named by ordinals (``00003.txt``). The slashes of a key become folders; what
+    a file name cannot hold is percent-encoded.
 
     Args:
-        path: The folder.
+        path: The folder. Sinks with other suffixes may write into it too: none touches what another wrote.
         suffix: Ending of the files' names; it is added to the key: ``a.pdf`` → ``a.pdf.txt``.
 
     Raises:
@@ -49,7 +50,7 @@ def write_files(path: str | os.PathLike[str], suffix: str = ".txt") -> Sink:
         write_files('out/markdown', suffix='.md')
     """
     local_folder(os.fspath(path), "write_files()")
-    if not suffix.startswith(".") or "/" in suffix or suffix == FOLDER_ENDING:
+    if not suffix.startswith(".") or "/" in suffix or suffix.endswith(FOLDER_ENDING):
         raise UsageError(
             "FF329",
             f"write_files() cannot use the suffix {suffix!r}.",
@@ -98,7 +99,13 @@ class _Files(Sink):
         if not records.levels and isinstance(value := records.items[0].value, (str, bytes)):
             data = self._bytes(value, key)
             return lambda: self._put_file(key, data)
-        files = self._files(records)
+        try:
+            files = self._files(records)
+        except SinkValueError:
+            raise
+        except Exception as error:  # a mapping of the user's own may do anything
+            why = f"cannot be read: {Failure.from_exception(error).message}"
+            raise self._refused(key, why, "Let a stage turn it into a dict.") from error
         return lambda: self._put_folder(key, files)
 
     def forget(self, key: str) -> None:
@@ -132,7 +139,7 @@ class _Files(Sink):
             prefix = "-".join(f"{ordinal:05d}" for ordinal in item.ordinals)
             if isinstance(item.value, Mapping):
                 for name, content in item.value.items():
-                    inner = safe_name(str(name))
+                    inner = safe_name(self._name(name, records.key))
                     data = self._bytes(content, records.key, f"[{name!r}]")
                     files[f"{prefix}-{inner}" if prefix else inner] = data
             else:
@@ -145,20 +152,33 @@ class _Files(Sink):
             return value.encode(errors="replace")
         if isinstance(value, (bytes, bytearray, memoryview)):
             return bytes(value)
-        raise SinkValueError(
-            "FF330",
-            f"the output{where} of {key!r} for {self.target} is of type {type(value).__name__}; a file "
-            "holds str or bytes.",
+        raise self._refused(
+            key,
+            f"is of type {type(value).__name__}; a file holds str or bytes",
             "Let a stage turn it into one of them, or use write_jsonl.",
+            where,
+        )
+
+    def _name(self, name: Any, key: str) -> str:
+        """``name`` as plain text."""
+        if isinstance(name, str) and name:
+            return str.__str__(name)
+        what = "that is empty" if isinstance(name, str) else f"of type {type(name).__name__}"
+        raise self._refused(key, f"has a file's name {what}", "Name files by text: f'{name}.png'.")
+
+    def _refused(self, key: str, why: str, hint: str, where: str = "") -> SinkValueError:
+        return SinkValueError(
+            "FF330", f"the output{where} of {key!r} for {self.target} {why}.", hint
         )
 
     # ------------------------------------------------------------------------------ the disk
 
     def _paths(self, key: str) -> tuple[Path, Path]:
         """Where a key's file and its folder lie, of which there is at most one."""
+        endings = (self._suffix, FOLDER_ENDING)
         return (
-            self._folder / path_of_key(key, self._suffix, FOLDER_ENDING),
-            self._folder / path_of_key(key, FOLDER_ENDING, self._suffix),
+            self._folder / path_of_key(key, *endings),
+            self._folder / path_of_key(key, self._suffix + FOLDER_ENDING, *endings),
         )
 
     def _put_file(self, key: str, data: bytes) -> None:

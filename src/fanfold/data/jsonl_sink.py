@@ -30,6 +30,7 @@ from fanfold.data.json_values import NotJson, encode
 from fanfold.data.locks import open_locked
 from fanfold.data.sinks import Commit, RootRecords, Sink, local_folder, make_folder
 from fanfold.errors import SinkError, SinkValueError
+from fanfold.failures import Failure
 
 _KEY_FIRST: Final = b'{"key": "'
 
@@ -122,7 +123,8 @@ class _Jsonl(Sink):
             try:
                 lines.append(encode(_joined(fields, value)))
             except Exception as error:  # also what the value's own methods raise
-                why = error if isinstance(error, NotJson) else f"{type(error).__name__}: {error}"
+                ours = isinstance(error, NotJson)
+                why = error if ours else Failure.from_exception(error).message
                 where = "".join(
                     f", {n} {i}" for n, i in zip(records.levels, item.ordinals, strict=True)
                 )

@@ -219,7 +219,7 @@ class Core:
         if waiting:
             # Nothing is sent ahead while items wait to run alone, or no worker would ever be free for them.
             self._serve_batches(pool, time_s, commands, 1 if alone else AHEAD)
-            if any([queues[call].count for call in pool.calls]):
+            if any(queues[call].count for call in pool.calls):
                 self._note_idle(pool, DOWNSTREAM_FULL, time_s)
                 return
         self._note_idle(pool, NO_INPUT, time_s)

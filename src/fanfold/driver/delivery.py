@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -82,6 +82,16 @@ class Delivery(ABC):
     def __init__(self) -> None:
         self.statuses: dict[str, int] = {}
         """Committed roots by status."""
+        self._refused: dict[str, int] = {}
+        """Roots that a sink refused, by the status that they had ended with."""
+
+    def corrected(self, ended: Mapping[str, int]) -> dict[str, int]:
+        """Ended roots by status, of which those that a sink refused have failed."""
+        roots = dict(ended)
+        for status, number in self._refused.items():
+            roots[status] -= number
+            roots["failed"] = roots.get("failed", 0) + number
+        return roots
 
     @abstractmethod
     def finish(self, results: Sequence[RootResult]) -> Sequence[int]:
@@ -147,7 +157,8 @@ class Written(Delivery):
 
     def refused(self, root: int, failure: Failure) -> Failure:
         """It counts as failed, whatever it was."""
-        del self._open[root]
+        status = self._open.pop(root)
+        self._refused[status] = self._refused.get(status, 0) + 1
         self.statuses["failed"] = self.statuses.get("failed", 0) + 1
         return replace(failure, levels=(self._level,))
 

@@ -175,7 +175,9 @@ class Loop:
             )
         now_s = self._clock()
         if now_s >= self._progress.due_s:
-            self._progress.show(self._core.statistics(now_s), now_s)
+            statistics = self._core.statistics(now_s)
+            statistics.roots = self._delivery.corrected(statistics.roots)
+            self._progress.show(statistics, now_s)
 
     def commit(self, roots: Sequence[int]) -> None:
         """These roots were handed out; their values may go."""

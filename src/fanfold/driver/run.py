@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from fanfold.backends.base import Backend, output_values
 from fanfold.backends.inline import InlineBackend
+from fanfold.backends.standard_streams import occupy
 from fanfold.data.sinks import SinkWriter, bind_sinks
 from fanfold.data.sources import from_items
 from fanfold.dispatch.core import Core
@@ -222,6 +223,7 @@ class _Job:
         name: str | None = None,
         run_dir: Path | None = None,
     ) -> None:
+        occupy()  # before logs and sinks are opened: nobody may print into them
         self._plan = plan
         self._source = source
         self._backend = backend

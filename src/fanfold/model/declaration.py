@@ -17,7 +17,7 @@ from fanfold.model.overrides import Overrides
 from fanfold.model.port import Port
 from fanfold.model.settings import Setting
 from fanfold.model.trace import Trace
-from fanfold.plan import Where
+from fanfold.parts import Where
 
 Structure = Literal["single", "tuple", "dict"]
 

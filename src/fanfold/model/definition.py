@@ -7,7 +7,6 @@ pool of workers for each :class:`StageDefinition` object that a pipeline uses.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -173,6 +172,8 @@ def check_options(stage: str, options: Mapping[str, Any]) -> StageOptions:
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """A sentence that offers the nearest known name, or else lists all of them."""
+    import difflib  # nobody who makes no mistake needs it
+
     names = sorted(known)
     if close := difflib.get_close_matches(given, names, n=1):
         return f"Did you mean {close[0]!r}? Known: {', '.join(names)}."

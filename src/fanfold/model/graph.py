@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from fanfold.errors import Problem
 from fanfold.model.definition import StageDefinition
-from fanfold.plan import Constant, Input, Where
+from fanfold.parts import Constant, Input, Where
 
 
 @dataclass(frozen=True, slots=True)

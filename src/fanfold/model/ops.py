@@ -22,7 +22,7 @@ from fanfold.model.graph import (
 )
 from fanfold.model.port import Port
 from fanfold.model.trace import Trace, required
-from fanfold.plan import Constant
+from fanfold.parts import Constant
 
 A = TypeVar("A")
 B = TypeVar("B")

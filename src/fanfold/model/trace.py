@@ -18,7 +18,7 @@ from fanfold.model.definition import StageDefinition
 from fanfold.model.graph import BrokenOp, CallOp, FieldOp, GraphPort, Op
 from fanfold.model.overrides import Overrides
 from fanfold.model.port import Port
-from fanfold.plan import Input, Where
+from fanfold.parts import Input, Where
 
 _CURRENT: ContextVar[Trace | None] = ContextVar("fanfold_trace", default=None)
 _OWN_MODULES: Final = ("fanfold.model.", "fanfold.compiler.", "fanfold.pipeline.")

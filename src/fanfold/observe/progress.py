@@ -6,6 +6,7 @@ asks :attr:`Progress.due_s` first, since counting costs something.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from abc import ABC, abstractmethod
 from typing import IO, TYPE_CHECKING, Final
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 LINE_EVERY_S: Final = 10.0
 """Where there is no terminal: a log must not fill up with progress."""
 DRAW_EVERY_S: Final = 0.2
+NEVER_S: Final = float("inf")
 CELLS: Final = 5
 """Columns of the live table."""
 
@@ -30,9 +32,16 @@ class Progress(ABC):
     due_s: float
     """When to show the next state; infinity for never."""
 
-    @abstractmethod
     def show(self, statistics: Statistics, time_s: float) -> None:
-        """Show the state at ``time_s``."""
+        """Show the state at ``time_s``; when nobody can see it any more, never again."""
+        try:
+            self._draw(statistics, time_s)
+        except OSError:  # the terminal is gone, or whoever read the pipe: no reason to end a run
+            self.due_s = NEVER_S
+
+    @abstractmethod
+    def _draw(self, statistics: Statistics, time_s: float) -> None:
+        """Show the state, and say when the next one is due."""
 
     @abstractmethod
     def close(self) -> None:
@@ -42,9 +51,9 @@ class Progress(ABC):
 class NoProgress(Progress):
     """Shows nothing."""
 
-    due_s: float = float("inf")
+    due_s: float = NEVER_S
 
-    def show(self, statistics: Statistics, time_s: float) -> None:
+    def _draw(self, statistics: Statistics, time_s: float) -> None:
         """Nothing to do."""
 
     def close(self) -> None:
@@ -66,8 +75,7 @@ class LineProgress(Progress):
         self._start_s = start_s
         self.due_s: float = start_s + LINE_EVERY_S
 
-    def show(self, statistics: Statistics, time_s: float) -> None:
-        """Print a line."""
+    def _draw(self, statistics: Statistics, time_s: float) -> None:
         self.due_s = time_s + LINE_EVERY_S
         line = headline(statistics, self._root_level, time_s - self._start_s)
         self._stream.write(f"fanfold: {line}\n")
@@ -93,8 +101,7 @@ class LiveProgress(Progress):
         self._live: Live | None = None
         self.due_s: float = start_s + DRAW_EVERY_S
 
-    def show(self, statistics: Statistics, time_s: float) -> None:
-        """Draw the state."""
+    def _draw(self, statistics: Statistics, time_s: float) -> None:
         self.due_s = time_s + DRAW_EVERY_S
         live = self._live = self._live or self._started()
         live.update(self._table(statistics, time_s), refresh=True)
@@ -102,7 +109,8 @@ class LiveProgress(Progress):
     def close(self) -> None:
         """Take the display away; what a run did is told by its summary."""
         if self._live is not None:
-            self._live.stop()
+            with contextlib.suppress(OSError):  # as in show()
+                self._live.stop()
             self._live = None
 
     def _started(self) -> Live:
@@ -166,17 +174,17 @@ def call_cells(call: CallCounts) -> tuple[str, ...]:
 
 
 def choose_progress(
-    wanted: bool | None, stream: IO[str], root_level: str, start_s: float
+    wanted: bool | None, stream: IO[str] | None, root_level: str, start_s: float
 ) -> Progress:
     """The display that fits where the run's messages go.
 
     Args:
         wanted: False for none; True or None for what fits: a live one on a terminal, lines elsewhere.
-        stream: Where it goes, usually standard error.
+        stream: Where it goes, usually standard error; None or closed where a program has none.
         root_level: What roots are called.
         start_s: The time at which the run starts.
     """
-    if wanted is False:
+    if wanted is False or stream is None or stream.closed:
         return NoProgress()
     if stream.isatty() and os.environ.get("TERM") != "dumb":
         return LiveProgress(stream, root_level, start_s)

@@ -1,6 +1,7 @@
 """The command: exit codes, one block per error, and what goes where."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -123,6 +124,18 @@ def test_an_error_of_our_own_is_70(monkeypatch, capsys):
     assert "please report it" in shown
 
 
+@pytest.mark.parametrize(("factor", "code"), [("2", 0), ("-1", 1)])
+def test_nobody_who_reads_the_summary_changes_nothing_about_the_exit_code(
+    monkeypatch, place, factor, code
+):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w", encoding="utf-8") as deserted:
+        monkeypatch.setattr(sys, "stdout", deserted)
+        assert run("--set", f"factor={factor}") == code
+        print("more", flush=True)  # as Python flushes when it exits
+
+
 def test_an_interrupt_is_130(monkeypatch, capsys):
     def interrupted(options):
         raise KeyboardInterrupt("the run was interrupted by Ctrl-C")
@@ -132,13 +145,28 @@ def test_an_interrupt_is_130(monkeypatch, capsys):
     assert capsys.readouterr().err == "fanfold: the run was interrupted by Ctrl-C\n"
 
 
-def test_an_interrupt_before_the_run_is_told_in_words(monkeypatch, capsys):
-    def interrupted(options):
+@pytest.mark.parametrize("where", ["_parser", "load", "_say"])
+def test_an_interrupt_before_or_after_the_run_is_told_in_words(monkeypatch, capsys, where):
+    """Python's own exception has no words: while modules are imported, or the summary is printed."""
+    say = cli._say
+
+    def interrupted(*_):
+        monkeypatch.setattr(cli, "_say", say)
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(cli._COMMANDS, "run", interrupted)
+    if where == "load":
+        monkeypatch.setattr("fanfold.cli.target.load", interrupted)
+    else:
+        monkeypatch.setattr(cli, where, interrupted)
     assert run() == 130
-    assert capsys.readouterr().err == "fanfold: interrupted before anything ran\n"
+    assert capsys.readouterr().err == "fanfold: interrupted (no run was going on)\n"
+
+
+def test_ctrl_c_while_a_users_module_is_imported_is_130_and_no_traceback(place):
+    (place / "slow.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    words = [sys.executable, "-m", "fanfold", "explain", "slow.py:rows"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "fanfold: interrupted (no run was going on)\n")
 
 
 def test_the_version_is_shown(capsys):

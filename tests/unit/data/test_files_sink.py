@@ -11,7 +11,7 @@ import pytest
 
 from fanfold.data.files_sink import write_files
 from fanfold.data.sinks import Item, RootRecords, Sink
-from fanfold.errors import SinkError, UsageError
+from fanfold.errors import SinkError, SinkValueError, UsageError
 
 
 def put(sink: Sink, key: str, *values, levels=(), ordinals=None) -> None:
@@ -53,13 +53,13 @@ def test_one_file_per_root_named_from_its_key(tmp_path):
 def test_a_dict_becomes_a_folder(tmp_path):
     with opened(tmp_path) as sink:
         put(sink, "a", {"text.txt": "t", "deep/../x": b"i"})
-    assert tree(tmp_path) == {"a.files/text.txt": b"t", "a.files/deep%2F..%2Fx": b"i"}
+    assert tree(tmp_path) == {"a.md.files/text.txt": b"t", "a.md.files/deep%2F..%2Fx": b"i"}
 
 
 def test_items_of_a_child_level_are_files_by_ordinal(tmp_path):
     with opened(tmp_path, ".txt") as sink:
         put(sink, "a", "x", {"n": "y"}, levels=("page",), ordinals=[(0,), (12,)])
-    assert tree(tmp_path) == {"a.files/00000.txt": b"x", "a.files/00012-n": b"y"}
+    assert tree(tmp_path) == {"a.txt.files/00000.txt": b"x", "a.txt.files/00012-n": b"y"}
 
 
 def test_a_rerun_replaces_key_by_key(tmp_path):
@@ -73,8 +73,8 @@ def test_a_rerun_replaces_key_by_key(tmp_path):
         put(sink, "b", {"now": "2"})
         put(sink, "d", "2")
     assert tree(tmp_path) == {
-        "a.files/both": b"2",
-        "b.files/now": b"2",
+        "a.md.files/both": b"2",
+        "b.md.files/now": b"2",
         "c.md": b"1",
         "d.md": b"2",
     }
@@ -92,12 +92,12 @@ def test_what_was_written_for_a_root_that_fails_now_goes(tmp_path):
 
 def test_keys_inside_each_other_do_not_meet(tmp_path):
     with opened(tmp_path) as sink:
-        for key in ("a", "a/b", "a.md/b", "a.files/b"):
+        for key in ("a", "a/b", "a.md/b", "a.files/b", "a.md.files/b"):
             put(sink, key, {"f": key})
             put(sink, key, key)
             put(sink, key, {"f": key})
     assert sorted(tree(tmp_path).values()) == sorted(
-        key.encode() for key in ("a", "a/b", "a.md/b", "a.files/b")
+        key.encode() for key in ("a", "a/b", "a.md/b", "a.files/b", "a.md.files/b")
     )
 
 
@@ -108,6 +108,60 @@ def test_other_values_are_refused_and_leave_nothing(tmp_path):
         with pytest.raises(SinkError, match=r"FF330 the output\['y'\] of 'a' .* is of type list"):
             put(sink, "a", {"x": "1", "y": []})
     assert tree(tmp_path) == {}
+
+
+class Unreadable(dict[str, str]):
+    def items(self):
+        raise LookupError("closed")
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+class WorseThanUnreadable(dict[str, str]):
+    def items(self):
+        raise Unprintable
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ({3: "x"}, "a file's name of type int"),
+        ({"fine": "x", None: "y"}, "a file's name of type NoneType"),
+        ({"": "x"}, "a file's name that is empty"),
+        (Unreadable(), "cannot be read: LookupError: closed"),
+        (WorseThanUnreadable(), "cannot be read: Unprintable"),
+    ],
+)
+def test_a_dict_that_makes_no_files_fails_its_own_root_only(tmp_path, value, why):
+    with opened(tmp_path) as sink:
+        with pytest.raises(SinkValueError, match=rf"FF330 the output of 'a' for .* {why}"):
+            put(sink, "a", value)
+        put(sink, "b", "text")
+    assert tree(tmp_path) == {"b.md": b"text"}
+
+
+def test_sinks_with_other_suffixes_leave_each_others_files_alone(tmp_path):
+    with opened(tmp_path, ".md") as one, opened(tmp_path, ".html") as two:
+        put(one, "a", {"text": "of one"})
+        put(two, "a", {"text": "of two"})
+        put(one, "b", {"text": "of one"})
+        put(two, "b", "of two")
+        put(one, "c", "of one")
+        put(one, "b.html.files/inside", "of one")
+        put(two, "b.md.files/inside", "of two")
+        two.forget("c")
+    assert tree(tmp_path) == {
+        "a.md.files/text": b"of one",
+        "a.html.files/text": b"of two",
+        "b.md.files/text": b"of one",
+        "b.html": b"of two",
+        "c.md": b"of one",
+        "b.html%2Efiles/inside.md": b"of one",
+        "b.md%2Efiles/inside.html": b"of two",
+    }
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
@@ -172,7 +226,7 @@ def test_without_locks_no_file_holds_what_another_run_writes(tmp_path, monkeypat
     assert sorted(os.listdir(tmp_path)) == ["a.md", "b.md"]
 
 
-@pytest.mark.parametrize("suffix", ["md", "", "./x", ".files"])
+@pytest.mark.parametrize("suffix", ["md", "", "./x", ".files", ".md.files"])
 def test_suffixes_that_would_mix_up_names_are_refused(suffix):
     with pytest.raises(UsageError, match="FF329"):
         write_files("out", suffix)

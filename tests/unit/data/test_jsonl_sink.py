@@ -220,6 +220,22 @@ def test_an_error_of_a_values_own_method_is_a_refusal(tmp_path):
         put(sink, "a", {"key": Odd()})
 
 
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+class Worse:
+    def tolist(self):
+        raise Unprintable
+
+
+def test_an_error_whose_text_raises_too_is_a_refusal(tmp_path):
+    words = r"FF326 the record of 'a' cannot be written .*: Unprintable"
+    with opened(tmp_path / "r.jsonl") as sink, pytest.raises(SinkValueError, match=words):
+        put(sink, "a", {"x": Worse()})
+
+
 def test_where_it_writes(tmp_path):
     assert write_jsonl("out").target == "out/records.jsonl"
     assert write_jsonl(tmp_path / "x.ndjson").folder == tmp_path

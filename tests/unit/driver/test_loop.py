@@ -46,6 +46,7 @@ class FakeCore:
         self.keys: list[str] = []
         self.committed = 0
         self.exhausted = False
+        self.ended: dict[str, int] = {}
         self._room = room
         self.reply: dict[type, list[object]] = {}
 
@@ -62,6 +63,7 @@ class FakeCore:
             case BatchFinished():
                 failures = (Failure(kind="raised", message="x"),) if event.batch == 1 else ()
                 status = "failed" if failures else "done"
+                self.ended[status] = self.ended.get(status, 0) + 1
                 result = RootResult(event.batch, self.keys[event.batch], status, (), {}, failures)
                 return [FinishRoots((result,))]
             case RootsCommitted():
@@ -81,7 +83,7 @@ class FakeCore:
         return self.exhausted and self.committed == len(self.keys)
 
     def statistics(self, time_s: float) -> Statistics:
-        return Statistics(admitted=len(self.keys))
+        return Statistics(roots=dict(self.ended), admitted=len(self.keys))
 
 
 class FakeBackend(InlineBackend):
@@ -133,7 +135,7 @@ def loop(
         delivery or Counted(),
         clock=lambda: 0.0,
         on_failures=noted.extend,
-        progress=NoProgress(),
+        progress=changes.pop("progress", NoProgress()),
         interrupts=changes.pop("interrupts", Interrupts()),
         inline=changes.pop("inline", True),
     )
@@ -261,15 +263,37 @@ def test_a_run_that_stops_early_writes_what_had_ended():
     assert delivery.statuses == {"done": 2}
 
 
-def test_a_root_that_the_sink_refuses_fails_and_the_run_goes_on():
-    class Refusing(FakeBackend):
-        def write(self, results) -> None:
-            for root in [r.root for r in results]:
-                refused = Failure(kind="contract", message="bytes", key=str(root), ordinals=(root,))
-                self.events.append(
-                    RecordRefused(root, refused) if root == 0 else RecordsWritten((root,))
-                )
+class Refusing(FakeBackend):
+    """Refuses the first root."""
 
+    def write(self, results) -> None:
+        for root in [r.root for r in results]:
+            refused = Failure(kind="contract", message="bytes", key=str(root), ordinals=(root,))
+            self.events.append(
+                RecordRefused(root, refused) if root == 0 else RecordsWritten((root,))
+            )
+
+
+class Shown(NoProgress):
+    """Notes what is to be shown after each turn."""
+
+    def __init__(self) -> None:
+        self.due_s = 0.0
+        self.roots: list[dict[str, int]] = []
+
+    def _draw(self, statistics: Statistics, time_s: float) -> None:
+        self.roots.append(statistics.roots)
+
+
+def test_progress_shows_a_root_that_the_sink_refused_as_failed():
+    core, backend, shown = FakeCore(), Refusing(), Shown()
+    delivery = Written(backend, "source", "document")
+    loop(core, backend, delivery=delivery, progress=shown).run()
+    assert {"done": 2, "failed": 1} in shown.roots  # all have ended, none is written yet
+    assert shown.roots[-1] == {"done": 1, "failed": 2} == delivery.statuses
+
+
+def test_a_root_that_the_sink_refuses_fails_and_the_run_goes_on():
     core, backend = FakeCore(), Refusing()
     delivery = Written(backend, "source", "document")
     running = loop(core, backend, delivery=delivery)

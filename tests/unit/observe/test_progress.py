@@ -1,5 +1,6 @@
 """Progress: no flood in a file, a tidy display on a terminal, nothing when told."""
 
+import errno
 import io
 import math
 
@@ -67,6 +68,28 @@ def test_nothing_is_shown_when_nothing_is_wanted():
     progress = choose_progress(False, Terminal(), "document", 0.0)
     assert isinstance(progress, NoProgress)
     assert progress.due_s == math.inf
+
+
+def test_nothing_is_shown_where_there_is_no_such_stream():
+    closed = io.StringIO()
+    closed.close()
+    for stream in (None, closed):
+        assert isinstance(choose_progress(True, stream, "document", 0.0), NoProgress)
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [(LineProgress, BrokenPipeError()), (LiveProgress, OSError(errno.EIO, "no such terminal"))],
+)
+def test_a_run_goes_on_when_nobody_reads_its_progress_any_more(kind, error):
+    class Deserted(Terminal):
+        def write(self, text: str) -> int:
+            raise error
+
+    progress = kind(Deserted(), "document", 100.0)
+    progress.show(STATE, 200.0)
+    assert progress.due_s == math.inf
+    progress.close()
 
 
 def test_the_display_fits_where_it_goes(monkeypatch):

@@ -25,6 +25,7 @@ from fanfold.backends.local.shipping import ship
 from fanfold.backends.local.store import ArenaValues, BlockRef
 from fanfold.backends.local.wire import pack_work, unpack_events
 from fanfold.backends.stage_plan import stage_plan
+from fanfold.backends.standard_streams import occupy
 from fanfold.backends.values import Unstorable
 from fanfold.blocks.arena import create
 from fanfold.columns import Column, Ref
@@ -99,6 +100,7 @@ class LocalBackend:
             DefinitionError: A stage or the writer cannot be sent to its process (FF406).
             SetupError: The process may not open enough files for so many workers (FF409).
         """
+        occupy()  # so that nothing of ours gets a number that workers' output is directed to
         wanted = DESCRIPTORS_APART + DESCRIPTORS_PER_WORKER * (len(workers) + 2)
         allowed = lifeline.allow_descriptors(wanted)
         if 0 <= allowed < wanted:

@@ -54,6 +54,9 @@ class Nursery:
                     *(os.path.abspath(entry) for entry in sys.path),
                 ],
                 stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                # A file that the program has opened in this one's place is not inherited, and not ours.
+                stderr=None if os.get_inheritable(2) else subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C is for the driver alone
                 pass_fds=(theirs.fileno(), *inherited),
                 env=environment,
