@@ -1,7 +1,6 @@
 """Planted faults: each is put into a copy of the sources, and simulation has to find it.
 
-Owns how a fault is planted and looked for, and the table in the documentation; the list of faults is
-tests/mutants/table.py's.
+Owns how a fault is planted and looked for; the list of faults is tests/mutants/table.py's.
 """
 
 from __future__ import annotations
@@ -121,19 +120,6 @@ def _simulate(sources: Path, kept: Path, runs: int) -> tuple[str, dict[str, int]
         return f"no end after {HANG_GUARD_S} s", {}
     report = json.loads(done.stdout) if done.stdout.startswith("{") else {}
     return done.stdout + done.stderr, report
-
-
-# ------------------------------------------------------------------------------------ the documentation
-
-
-def page() -> str:
-    """The table of faults and what finds them, as Markdown."""
-    rows = [f"| {one.name} | {', '.join(map(_kind, one.found_by))} |" for one in MUTANTS]
-    return "\n".join(["| fault | found by |", "|---|---|", *rows, ""])
-
-
-def _kind(kind: str) -> str:
-    return f"`{kind}`"
 
 
 # ------------------------------------------------------------------------------------- the command line

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fanfold.testing.simulation import VIOLATIONS
+from fanfold.testing.simulation import FAULTS, VIOLATIONS
 from tests.mutants.table import MUTANTS, Mutant
 from tools.environment import ROOT
-from tools.mutants import DoesNotFit, main, page, place, plant, search
+from tools.mutants import DoesNotFit, main, place, plant, search
+from tools.proof_tables import tables
 
 EACH = pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 
@@ -52,8 +53,11 @@ def test_a_fault_whose_text_is_not_there_once_is_refused(old: str, tmp_path: Pat
         plant(Mutant("a fault", "engine", old, "", ("meaning",)), tmp_path)
 
 
-def test_the_table_of_the_documentation_has_every_fault() -> None:
-    assert all(f"| {mutant.name} | `" in page() for mutant in MUTANTS)
+def test_the_tables_of_the_documentation_have_every_fault() -> None:
+    made = tables()
+    assert all(f"| {mutant.name} | `" in made["_mutants.md"] for mutant in MUTANTS)
+    assert all(f"| `{kind}` | " in made["_faults.md"] for kind in FAULTS)
+    assert all(f"| `{kind}` | " in made["_violations.md"] for kind in VIOLATIONS)
 
 
 def test_a_name_that_no_fault_has_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

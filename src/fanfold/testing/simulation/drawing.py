@@ -42,7 +42,10 @@ class Die:
 
     def __init__(self, random: Random) -> None:
         self._random = random
-        self.choose = random.choice
+
+    def choose(self, options: Sequence[T]) -> T:
+        """One of the options, all equally likely."""
+        return self._random.choice(options)
 
     def flag(self) -> bool:
         """Yes or no, equally likely."""

@@ -99,7 +99,7 @@ def test_what_is_doubled_comes_twice() -> None:
 
 def test_what_hangs_and_what_starts_slowly_takes_very_long() -> None:
     for kind in ("hang", "slow_start"):
-        assert simulate(case(Fault(kind, 0))).virtual_s > 1e6  # type: ignore[arg-type]  # both are kinds
+        assert simulate(case(Fault(kind, 0))).virtual_s > 1e6
 
 
 def test_an_item_that_kills_its_workers_fails_alone() -> None:
