@@ -99,21 +99,37 @@ class ObservedRun:
             for replica in range(stage.replicas):
                 name = f"{stage.name}[{replica}]"
                 self.workers.append(WorkerSpec(len(self.workers), stage.index, name))
-        self.core = Core(plan, self.workers, span=span)
-        self.admitted = 0
+        self._core = Core(plan, self.workers, span=span)
+        self.admitted: int = 0
         self.ended: list[int] = []
         """Roots that ended and were not committed yet; whoever drives commits them."""
-        self.observed = Observed({output.port: {} for output in plan.outputs})
+        self.observed: Observed = Observed({output.port: {} for output in plan.outputs})
         backend.start(plan, self.workers, None)
 
     @property
     def over(self) -> bool:
         """Every root is committed and no more will come, or the run was stopped."""
-        return self.core.finished or self.observed.stopped is not None
+        return self._core.finished or self.observed.stopped is not None
+
+    def room(self) -> int:
+        """How many roots may be admitted now."""
+        return self._core.room()
+
+    def statistics(self, time_s: float) -> Statistics:
+        """Counts so far."""
+        return self._core.statistics(time_s)
+
+    def check(self) -> None:
+        """Recompute what must hold of the engine's state between any two events.
+
+        Raises:
+            InternalError: ``FF901`` with what does not hold.
+        """
+        invariants.check(self._core.machine)
 
     def admit(self, count: int, time_s: float) -> None:
         """Admit up to ``count`` roots, as far as there is room; after the last one the source is exhausted."""
-        count = min(count, self.core.room(), len(self._roots) - self.admitted)
+        count = min(count, self._core.room(), len(self._roots) - self.admitted)
         if count > 0:
             first, self.admitted = self.admitted, self.admitted + count
             rows, keys = self._roots[first : first + count], self._keys[first : first + count]
@@ -127,11 +143,11 @@ class ObservedRun:
 
     def take_in(self, event: Event | DriverEvent) -> None:
         """Hand an event to the core and carry out what it asks for."""
-        self._carry_out(self.core.handle(event))
+        self._carry_out(self._core.handle(event))
 
     def dispatch(self, time_s: float) -> None:
         """Give work to workers."""
-        self._carry_out(self.core.dispatch(time_s))
+        self._carry_out(self._core.dispatch(time_s))
 
     def commit(self, roots: Sequence[int], time_s: float) -> None:
         """These roots' records are written, as it were."""
@@ -165,7 +181,7 @@ class ObservedRun:
         self.observed.results[result.root] = result
         self.observed.ended.append(result.root)
         self.ended.append(result.root)
-        for port, items in observe(self.core.machine, result.root).items():
+        for port, items in observe(self._core.machine, result.root).items():
             for item in items:
                 value = None if item.column is None else self._backend.read(item.column)[0]
                 self.observed.items[port][item.ordinals] = Seen(item.outcome, value, item.failure)
@@ -212,8 +228,8 @@ def _to_the_end(run: ObservedRun, backend: Backend, roots: int, *, checked: bool
                 time_s = max(time_s, event.time_s)
                 _take_in(run, event, time_s)
                 if checked:
-                    invariants.check(run.core.machine)
-            while run.admitted < roots and run.core.room() > 0:
+                    run.check()
+            while run.admitted < roots and run.room() > 0:
                 run.admit(roots, time_s)
                 _commit(run, time_s)
     while run.observed.stopped is None and (events := backend.poll(0)):
@@ -221,8 +237,8 @@ def _to_the_end(run: ObservedRun, backend: Backend, roots: int, *, checked: bool
             time_s = max(time_s, event.time_s)
             _take_in(run, event, time_s)
             if checked:
-                invariants.check(run.core.machine)
-    run.observed.statistics = run.core.statistics(time_s)
+                run.check()
+    run.observed.statistics = run.statistics(time_s)
     return run.observed
 
 

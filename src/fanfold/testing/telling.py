@@ -51,7 +51,7 @@ class Teller:
         self, plan: Plan, blocks: Blocks, random: Random, *, tracebacks: bool = True
     ) -> None:
         self._plan, self._blocks, self._random = plan, blocks, random
-        self.stages = Stages(plan, tracebacks=tracebacks)
+        self.stages: Stages = Stages(plan, tracebacks=tracebacks)
         self.mishaps: Counter[str] = Counter()
         """Tasks that went wrong, by the kind of their failure; ``half`` if children were out by then."""
 

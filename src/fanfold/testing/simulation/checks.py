@@ -1,7 +1,7 @@
 """What must hold of a simulated run: between its events, after each dispatch, and at its end.
 
-Owns the list of violations. Uses of the core only its door and the engine's own list of invariants, so that
-it survives whatever the engine's insides become.
+Owns the list of violations. Knows of the engine only what an observed run tells, so that it survives whatever
+the engine's insides become.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from fanfold.dispatch.core import BACKLOG_BATCHES, Core
-from fanfold.engine import invariants
+from fanfold.dispatch.core import BACKLOG_BATCHES
 from fanfold.errors import InternalError
 from fanfold.outcomes import Outcome
 from fanfold.plan import Plan
 from fanfold.testing.comparison import compare, compare_failures
 from fanfold.testing.interpreter import Interpretation
-from fanfold.testing.observing import Observed
+from fanfold.testing.observing import Observed, ObservedRun
 from fanfold.testing.simulation.workers import SimulatedWorkers
 
 VIOLATIONS: Final = {
@@ -25,7 +24,7 @@ VIOLATIONS: Final = {
     "invariant": "the engine's state is not what it must be after any event",
     "stand-still": "nothing is under way, and the run is not over",
     "endless": "there are far more events than the run can need",
-    "idle": "a worker has nothing to do while items wait for it, and no queue is long",
+    "idle": "a worker has nothing to do for two dispatches while items wait for it, and no queue is long",
     "stopped": "the run was stopped, though no stage has a constructor that raises",
     "meaning": "an output item is not what the reference interpreter says",
     "failures": "a root's failures are not among those it can have, or one that is lost lists none",
@@ -51,35 +50,40 @@ class Violation:
 class IdleWorkers:
     """Watches that no worker is idle while items wait for it."""
 
-    def __init__(self, core: Core, workers: SimulatedWorkers) -> None:
-        self._core, self._workers = core, workers
+    def __init__(self, plan: Plan, run: ObservedRun, workers: SimulatedWorkers) -> None:
+        self._plan, self._run, self._workers = plan, run, workers
+        self._before: dict[int, str] = {}
 
     def complaints(self, time_s: float) -> list[Violation]:
-        """After a dispatch: workers that got nothing of what waits for them.
+        """After a dispatch: workers that got nothing of what waits for them, for the second time in a row.
 
-        A call may be held back while one that reads its output has a long queue; where no queue is long,
-        none is.
+        Once may be right: a call is held back while one that reads its output has a long queue, and that may
+        have become shorter in this very dispatch. Where no queue is long, none is held back.
         """
-        idle = self._workers.idle()
-        if not idle:
-            return []
-        statistics = self._core.statistics(time_s)
-        waiting = {call.stage: call.name for call in statistics.calls if call.ready}
-        if not waiting or max(call.ready for call in statistics.calls) > BACKLOG_BATCHES:
-            return []
-        stages = self._core.plan.stages
+        before, self._before = self._before, self._left_idle(time_s)
         return [
-            Violation("idle", f"worker {told.name} is idle while items wait at {waiting[name]}")
-            for told in statistics.workers
-            if (stage := idle.get(told.worker)) is not None
-            and (name := stages[stage].name) in waiting
+            Violation("idle", f"worker {worker} is idle while items wait for {name}")
+            for worker, name in self._before.items()
+            if worker in before
         ]
 
+    def _left_idle(self, time_s: float) -> dict[int, str]:
+        """Workers that have nothing to do while items wait for them, with their stages' names."""
+        idle = self._workers.idle()
+        if not idle:
+            return {}
+        calls = self._run.statistics(time_s).calls
+        waiting = {call.stage for call in calls if call.ready}
+        if not waiting or max(call.ready for call in calls) > BACKLOG_BATCHES:
+            return {}
+        names = ((worker, self._plan.stages[stage].name) for worker, stage in idle.items())
+        return {worker: name for worker, name in names if name in waiting}
 
-def broken_invariants(core: Core) -> list[Violation]:
+
+def broken_invariants(run: ObservedRun) -> list[Violation]:
     """What the engine itself says of its state."""
     try:
-        invariants.check(core.machine)
+        run.check()
     except InternalError as error:
         return [Violation("invariant", str(error))]
     return []

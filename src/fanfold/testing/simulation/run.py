@@ -127,7 +127,7 @@ class _Run:
         self._run = ObservedRun(
             plan, self._workers, roots, span=self._case.span, listener=self._answered
         )
-        self._idle = IdleWorkers(self._run.core, self._workers)
+        self._idle = IdleWorkers(plan, self._run, self._workers)
         self._sow(len(roots))
         while not self._run.over:
             self._turn()
@@ -174,7 +174,7 @@ class _Run:
                 self._run.commit([thing.root], now_s)
         self._commit_later()
         if self._is_checked():
-            self._demand(broken_invariants(self._run.core))
+            self._demand(broken_invariants(self._run))
 
     def _sow(self, roots: int) -> None:
         """The source's blocks, and when they come."""
@@ -187,7 +187,7 @@ class _Run:
 
     def _admit(self) -> None:
         """Admit what the source has, as far as there is room."""
-        while self._waiting and self._run.core.room() > 0:
+        while self._waiting and self._run.room() > 0:
             before = self._run.admitted
             self._run.admit(self._waiting, self._timeline.now_s)
             self._waiting -= self._run.admitted - before
@@ -216,7 +216,7 @@ class _Run:
         if run.observed.stopped is not None:
             found.append(Violation("stopped", f"the run was stopped: {run.observed.stopped}"))
             return
-        found += broken_invariants(run.core)
+        found += broken_invariants(run)
         found += unequal(plan, meaning, run.observed)
         found += items_run_again(plan, meaning, self._workers)
         if self._workers.blocks_left:

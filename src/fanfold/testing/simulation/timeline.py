@@ -31,7 +31,7 @@ class Timeline(Generic[T]):
         self._random = random
         self._things: list[tuple[float, float, int, T]] = []
         self._count = 0
-        self.now_s = 0.0
+        self.now_s: float = 0.0
 
     def add(self, time_s: float, thing: T, tie: float | None = None) -> None:
         """It will happen at ``time_s``, which is not past.

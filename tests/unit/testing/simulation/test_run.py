@@ -169,7 +169,7 @@ def test_a_stand_still(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_idle_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Core, "dispatch", lambda core, time_s: [])
     few = replace(CALLED, roots=CALLED.roots[:3])
-    assert kinds(replace(case(), sketch=few)) == {"idle"}
+    assert kinds(replace(case(), sketch=few, timing=Timing(block=1, gap_s=1.0))) == {"idle"}
 
 
 def test_an_exception_of_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
