@@ -16,7 +16,3 @@ def test_a_kept_case_breaks_no_rule(path: Path) -> None:
     kept = CaseFile.from_json(path.read_text(encoding="utf-8"))
     assert kept.about, "a kept case says what it showed"
     assert simulate(kept.case, thorough=True).violations == []
-
-
-def test_there_are_kept_cases() -> None:
-    assert CASES
