@@ -48,6 +48,19 @@ def test(environment: Environment, arguments: Sequence[str]) -> int:
     return run(environment, "-m", "pytest", f"--timeout={TEST_HANG_GUARD_S}", *arguments)
 
 
+def sim(environment: Environment, arguments: Sequence[str]) -> int:
+    """Simulate made-up pipelines with faults, and judge every run."""
+    environment.ensure("runtime")
+    named = ("--commit", commit()) if "--replay" not in arguments else ()
+    return run(environment, "-m", "fanfold.testing.simulation", *named, *arguments)
+
+
+def mutants(environment: Environment, arguments: Sequence[str]) -> int:
+    """Plant faults one by one, and demand that simulation finds each."""
+    environment.ensure("runtime")
+    return run(environment, "-m", "tools.mutants", *arguments)
+
+
 def check(environment: Environment, arguments: Sequence[str]) -> int:
     """Run every static check, or the named ones."""
     environment.ensure("runtime", "dev")
@@ -84,6 +97,8 @@ COMMANDS = {
     "setup": Command("install everything that any command needs, into .venv", setup),
     "demo": Command("turn the example documents into records (extra: documents)", demo),
     "test": Command("run the test suite; takes pytest's arguments", test),
+    "sim": Command("simulate: ./dev sim [--runs N] [--seed S] [--json] [--replay FILE]", sim),
+    "mutants": Command("plant faults, and have each found; takes words of their names", mutants),
     "check": Command("format, lint, types, layers, sizes; takes names of checks, or --fix", check),
     "docs": Command("build the documentation into docs/_build; takes sphinx's options", docs),
     "bench": Command("run benchmarks: ./dev bench NAME... [--json]", bench),
@@ -116,6 +131,13 @@ def run(environment: Environment, *arguments: str | Path) -> int:
     command = [environment.python, *arguments]
     code = subprocess.run(command, cwd=ROOT, env=environment.variables(), check=False).returncode
     return code if code >= 0 else 128 - code  # ended by a signal: what a shell would say
+
+
+def commit() -> str:
+    """The checkout's commit, marked if there are changes beside it; empty outside a repository."""
+    command = ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def refuse(arguments: Sequence[str]) -> None:

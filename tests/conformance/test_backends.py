@@ -8,6 +8,7 @@ from fanfold.backends.base import Backend
 from fanfold.backends.inline import InlineBackend
 from fanfold.backends.local.backend import LocalBackend
 from fanfold.testing.conformance import BackendConformance
+from fanfold.testing.simulation import SimulatedWorkers, Timing
 from fanfold.testing.twin import Twin
 
 
@@ -16,6 +17,14 @@ class TestTwin(BackendConformance):
 
     def backend(self) -> Backend:
         return Twin(Random(7))
+
+
+class TestSimulated(BackendConformance):
+    """Workers in virtual time, whose batches take different times."""
+
+    def backend(self) -> Backend:
+        timing = Timing(item_s=(0.01, 0.1), start_s=0.5, spread="wide")
+        return SimulatedWorkers(Random(7), timing, tracebacks=True)
 
 
 class TestInline(BackendConformance):

@@ -11,7 +11,7 @@ from fanfold.errors import DefinitionError, UsageError
 from fanfold.testing.comparison import compare
 from fanfold.testing.interpreter import interpret
 from fanfold.testing.observing import run_observed
-from fanfold.testing.strategies import plan_of
+from fanfold.testing.sketches import plan_of
 from tests.conformance.backends import BACKENDS
 from tests.conformance.semantic_cases import (
     WAITING,

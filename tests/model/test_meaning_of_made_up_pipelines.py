@@ -57,7 +57,7 @@ def test_every_made_up_pipeline_has_a_meaning() -> None:
     seen: Counter[str] = Counter()
 
     @looked_for("meaning", max(EXAMPLES, 100))
-    @given(sketches(full=True))
+    @given(sketches())
     def search(sketch: Sketch) -> None:
         plan = plan_of(build(sketch))
         meaning = interpret(plan, sketch.roots)
@@ -79,7 +79,7 @@ def test_every_made_up_pipeline_has_a_meaning() -> None:
 
 def test_whatever_the_order_of_things_what_comes_of_it_is_among_what_may() -> None:
     @looked_for("naive", max(EXAMPLES, 100))
-    @given(sketches(full=True), st.integers(0, 2**16))
+    @given(sketches(), st.integers(0, 2**16))
     def search(sketch: Sketch, order: int) -> None:
         plan = plan_of(build(sketch))
         meaning = interpret(plan, sketch.roots)

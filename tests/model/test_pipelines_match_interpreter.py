@@ -16,7 +16,8 @@ from fanfold.engine.chunks import SPAN
 from fanfold.testing.comparison import compare, compare_failures
 from fanfold.testing.interpreter import interpret
 from fanfold.testing.observing import run_observed
-from fanfold.testing.strategies import Sketch, build, plan_of, sketches
+from fanfold.testing.sketches import Sketch, build, plan_of
+from fanfold.testing.strategies import sketches
 from fanfold.testing.twin import Twin
 from tests.model.profile import SEED, looked_for
 from tests.model.shuffled import ShuffledInline
@@ -41,7 +42,7 @@ def check(sketch: Sketch, backend: Any, span: int = SPAN) -> None:
 @pytest.mark.parametrize("span", SPANS)
 def test_on_the_twin(span: int, deaths: int) -> None:
     @looked_for(f"twin {span} {deaths}")
-    @given(sketches(full=True), st.integers(0, 2**16))
+    @given(sketches(), st.integers(0, 2**16))
     def search(sketch: Sketch, order: int) -> None:
         twin = Twin(Random(order), deaths)
         check(sketch, twin, span)
@@ -52,7 +53,7 @@ def test_on_the_twin(span: int, deaths: int) -> None:
 
 def test_with_the_workers_own_code() -> None:
     @looked_for("worker")
-    @given(sketches(full=True), st.integers(0, 2**16))
+    @given(sketches(), st.integers(0, 2**16))
     def search(sketch: Sketch, order: int) -> None:
         backend = ShuffledInline(Random(order))
         check(sketch, backend)

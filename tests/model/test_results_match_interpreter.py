@@ -16,7 +16,8 @@ from fanfold.plan import ExpandNode, Plan, ports_made
 from fanfold.testing.cases import LOST, Item
 from fanfold.testing.comparison import compare_failures, same_value
 from fanfold.testing.interpreter import Interpretation, interpret
-from fanfold.testing.strategies import Sketch, build, plan_of, sketches
+from fanfold.testing.sketches import Sketch, build, plan_of
+from fanfold.testing.strategies import sketches
 from tests.model.profile import EXAMPLES, looked_for
 
 

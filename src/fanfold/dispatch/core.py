@@ -108,6 +108,8 @@ class Core:
         self._consumers = _consuming_calls(plan)
         self._producers = _producing_calls(plan)
         self._exhausted = False
+        self._dropped = False
+        """Whether this dispatch met a queue that held nothing but items whose roots have ended."""
         self._window = OPEN_ROOTS + sum(
             4 * (pool.batch_size or 1) * pool.max_in_flight * len(pool.workers)
             for pool in self._pools.values()
@@ -139,8 +141,12 @@ class Core:
     def dispatch(self, time_s: float) -> list[Command]:
         """Give work to workers; call it after the events of one poll were handled."""
         commands: list[Command] = []
-        for pool in self._pools.values():
-            self._serve(pool, time_s, commands)
+        self._dropped = True
+        # A queue that is found to hold nothing of use may have held back a pool that was served before it.
+        while self._dropped:
+            self._dropped = False
+            for pool in self._pools.values():
+                self._serve(pool, time_s, commands)
         return commands
 
     def room(self) -> int:
@@ -251,6 +257,7 @@ class Core:
                     if held >= pool.max_in_flight and not full and self._more_to_come(chosen):
                         break
                     started = self.machine.take(chosen, self._limit(pool, chosen))
+                    self._dropped |= started is None
                 if started is None:
                     break
                 self._start(worker, started, time_s, commands)

@@ -219,7 +219,7 @@ def _gather(child_level: int, row: int, inner: Resolver, *, mark: bool) -> Resol
                 if done:
                     members.append((child, done))
                 total += shown.bit_count()
-                parents = child.parents & bits
+                parents = child.parents_of(items)
                 listed.add(parents, child.sizes(parents, shown))
             lengths += listed.all()
         column: Column = inner(members, refs) if members else ("cat", ())

@@ -30,7 +30,7 @@ from fanfold.testing import conformance_stages as s
 from fanfold.testing.comparison import Seen, compare, compare_failures
 from fanfold.testing.interpreter import interpret
 from fanfold.testing.observing import Observed, run_observed
-from fanfold.testing.strategies import plan_of
+from fanfold.testing.sketches import plan_of
 
 PAGES = ff.stage(s.upto, batch_size=4)
 INC = ff.stage(s.inc, batch_size=3)

@@ -1,13 +1,14 @@
 """A real run, observed item by item: the actual engine and dispatch over any backend.
 
-Owns the smallest loop that can drive a run: no sink, no report, no progress. It collects what became of
-each output item before the rules for records apply, so that a run can be compared with the interpreter.
+Owns the smallest things that can drive a run: no sink, no report, no progress. :class:`ObservedRun` makes one
+move when it is told to, :func:`run_observed` makes them all. What became of each output item is collected
+before the rules for records apply, so that a run can be compared with the interpreter.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -33,6 +34,7 @@ from fanfold.extract import facts
 from fanfold.failures import Failure
 from fanfold.plan import Plan, Stream
 from fanfold.protocol import (
+    DriverEvent,
     Event,
     RootResult,
     RootsAdmitted,
@@ -67,6 +69,124 @@ class Observed:
         return {root: result.failures for root, result in self.results.items()}
 
 
+class ObservedRun:
+    """The actual core over a backend, one move at a time; whoever drives it decides what comes when.
+
+    Args:
+        plan: The compiled pipeline.
+        backend: A backend that was not started yet; whoever drives polls and closes it.
+        roots: For each root item one value per source.
+        keys: The roots' keys; without them, their positions as text.
+        span: Items in a full chunk of the engine's state; small ones put every rule to work across chunks.
+        listener: Told of each command of the core's, before it is carried out.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        backend: Backend,
+        roots: Sequence[tuple[Any, ...]],
+        keys: Sequence[str] | None = None,
+        *,
+        span: int = SPAN,
+        listener: Callable[[Command], None] | None = None,
+    ) -> None:
+        self._plan, self._backend, self._roots = plan, backend, roots
+        self._listener = listener
+        self._keys = [str(position) for position in range(len(roots))] if keys is None else keys
+        self.workers: list[WorkerSpec] = []
+        for stage in plan.stages:
+            for replica in range(stage.replicas):
+                name = f"{stage.name}[{replica}]"
+                self.workers.append(WorkerSpec(len(self.workers), stage.index, name))
+        self._core = Core(plan, self.workers, span=span)
+        self.admitted: int = 0
+        self.ended: list[int] = []
+        """Roots that ended and were not committed yet; whoever drives commits them."""
+        self.observed: Observed = Observed({output.port: {} for output in plan.outputs})
+        backend.start(plan, self.workers, None)
+
+    @property
+    def over(self) -> bool:
+        """Every root is committed and no more will come, or the run was stopped."""
+        return self._core.finished or self.observed.stopped is not None
+
+    def room(self) -> int:
+        """How many roots may be admitted now."""
+        return self._core.room()
+
+    def statistics(self, time_s: float) -> Statistics:
+        """Counts so far."""
+        return self._core.statistics(time_s)
+
+    def check(self) -> None:
+        """Recompute what must hold of the engine's state between any two events.
+
+        Raises:
+            InternalError: ``FF901`` with what does not hold.
+        """
+        invariants.check(self._core.machine)
+
+    def admit(self, count: int, time_s: float) -> None:
+        """Admit up to ``count`` roots, as far as there is room; after the last one the source is exhausted."""
+        count = min(count, self._core.room(), len(self._roots) - self.admitted)
+        if count > 0:
+            first, self.admitted = self.admitted, self.admitted + count
+            rows, keys = self._roots[first : first + count], self._keys[first : first + count]
+            streams = tuple(
+                self._source_rows(source.stream, [row[position] for row in rows])
+                for position, source in enumerate(self._plan.sources)
+            )
+            self.take_in(RootsAdmitted(tuple(keys), streams, time_s=time_s))
+        if self.admitted == len(self._roots):
+            self.take_in(SourceExhausted(time_s=time_s))
+
+    def take_in(self, event: Event | DriverEvent) -> None:
+        """Hand an event to the core and carry out what it asks for."""
+        self._carry_out(self._core.handle(event))
+
+    def dispatch(self, time_s: float) -> None:
+        """Give work to workers."""
+        self._carry_out(self._core.dispatch(time_s))
+
+    def commit(self, roots: Sequence[int], time_s: float) -> None:
+        """These roots' records are written, as it were."""
+        self.take_in(RootsCommitted(tuple(roots), time_s=time_s))
+
+    def _source_rows(self, stream: Stream, values: list[Any]) -> StreamRows:
+        controls, missing = facts(self._plan, stream, values)
+        stored = self._backend.put(values) if stream.stored else None
+        return StreamRows(stream.port, stored, controls, missing)
+
+    def _carry_out(self, commands: Sequence[Command]) -> None:
+        for command in commands:
+            if self._listener is not None:
+                self._listener(command)
+            match command:
+                case StartBatch():
+                    self._backend.submit(command.worker, command.batch)
+                case RestartWorker():
+                    self._backend.restart(command.worker)
+                case ReleaseBlocks():
+                    self._backend.release(command.refs)
+                case FinishRoots():
+                    for result in command.results:
+                        self._note(result)
+                case StopRun():
+                    self.observed.stopped = command.failure
+                    return
+
+    def _note(self, result: RootResult) -> None:
+        assert result.root not in self.observed.results, f"root {result.root} ended twice"
+        self.observed.results[result.root] = result
+        self.observed.ended.append(result.root)
+        self.ended.append(result.root)
+        for port, items in observe(self._core.machine, result.root).items():
+            for item in items:
+                value = None if item.column is None else self._backend.read(item.column)[0]
+                self.observed.items[port][item.ordinals] = Seen(item.outcome, value, item.failure)
+
+
 def run_observed(
     plan: Plan,
     backend: Backend,
@@ -90,111 +210,54 @@ def run_observed(
         InternalError: An invariant is broken.
         AssertionError: The run hangs: nothing is under way, and it is not finished.
     """
-    names = [str(position) for position in range(len(roots))] if keys is None else keys
-    run = _Run(plan, backend, roots, names, span=span, checked=checked)
     try:
-        run.go()
+        run = ObservedRun(plan, backend, roots, keys, span=span)
+        return _to_the_end(run, backend, len(roots), checked=checked)
     finally:
         backend.close()
+
+
+def _to_the_end(run: ObservedRun, backend: Backend, roots: int, *, checked: bool) -> Observed:
+    time_s = 0.0
+    run.admit(roots, time_s)
+    while not run.over:
+        run.dispatch(time_s)
+        _commit(run, time_s)
+        if not run.over:
+            for event in _wait(backend):
+                time_s = max(time_s, event.time_s)
+                _take_in(run, event, time_s)
+                if checked:
+                    run.check()
+            while run.admitted < roots and run.room() > 0:
+                run.admit(roots, time_s)
+                _commit(run, time_s)
+    while run.observed.stopped is None and (events := backend.poll(0)):
+        for event in events:  # late news, such as the end of a batch, lets blocks go
+            time_s = max(time_s, event.time_s)
+            _take_in(run, event, time_s)
+            if checked:
+                run.check()
+    run.observed.statistics = run.statistics(time_s)
     return run.observed
 
 
-class _Run:
-    def __init__(
-        self,
-        plan: Plan,
-        backend: Backend,
-        roots: Sequence[tuple[Any, ...]],
-        keys: Sequence[str],
-        *,
-        span: int,
-        checked: bool,
-    ) -> None:
-        self._checked = checked
-        self._plan, self._backend, self._roots, self._keys = plan, backend, roots, keys
-        self._workers: list[WorkerSpec] = []
-        for stage in plan.stages:
-            for replica in range(stage.replicas):
-                name = f"{stage.name}[{replica}]"
-                self._workers.append(WorkerSpec(len(self._workers), stage.index, name))
-        self._core = Core(plan, self._workers, span=span)
-        self._admitted = 0
-        self._time_s = 0.0
-        self.observed = Observed({output.port: {} for output in plan.outputs})
+def _take_in(run: ObservedRun, event: Event | BackendEvent, time_s: float) -> None:
+    assert not isinstance(event, BackendEvent), "there is no writer"
+    run.take_in(event)
+    _commit(run, time_s)
 
-    def go(self) -> None:
-        self._backend.start(self._plan, self._workers, None)
-        self._admit()
-        while not self._over():
-            self._carry_out(self._core.dispatch(self._time_s))
-            if not self._over():
-                self._take_in(self._wait())
-                self._admit()
-        while self.observed.stopped is None and (events := self._backend.poll(0)):
-            self._take_in(events)  # late news, such as the end of a batch, lets blocks go
-        self.observed.statistics = self._core.statistics(self._time_s)
 
-    def _over(self) -> bool:
-        return self._core.finished or self.observed.stopped is not None
+def _commit(run: ObservedRun, time_s: float) -> None:
+    """What ended is committed at once."""
+    while run.ended and run.observed.stopped is None:
+        roots, run.ended = run.ended, []
+        run.commit(roots, time_s)
 
-    def _wait(self) -> Sequence[Event | BackendEvent]:
-        """The next events; a poll may come back without any."""
-        limit_s = time.monotonic() + HANG_S
-        while not (events := self._backend.poll(HANG_S)):
-            assert time.monotonic() < limit_s, f"nothing for {HANG_S} s in an unfinished run"
-        return events
 
-    def _take_in(self, events: Sequence[Event | BackendEvent]) -> None:
-        for event in events:
-            self._time_s = max(self._time_s, event.time_s)
-            assert not isinstance(event, BackendEvent), "there is no writer"
-            self._carry_out(self._core.handle(event))
-            if self._checked:
-                invariants.check(self._core.machine)
-
-    def _admit(self) -> None:
-        while self._admitted < len(self._roots) and (room := self._core.room()) > 0:
-            rows = self._roots[self._admitted : self._admitted + room]
-            keys = self._keys[self._admitted : self._admitted + room]
-            self._admitted += len(rows)
-            streams = tuple(
-                self._source_rows(source.stream, [row[position] for row in rows])
-                for position, source in enumerate(self._plan.sources)
-            )
-            self._carry_out(
-                self._core.handle(RootsAdmitted(tuple(keys), streams, time_s=self._time_s))
-            )
-        if self._admitted == len(self._roots):
-            self._carry_out(self._core.handle(SourceExhausted(time_s=self._time_s)))
-
-    def _source_rows(self, stream: Stream, values: list[Any]) -> StreamRows:
-        controls, missing = facts(self._plan, stream, values)
-        stored = self._backend.put(values) if stream.stored else None
-        return StreamRows(stream.port, stored, controls, missing)
-
-    def _carry_out(self, commands: Sequence[Command]) -> None:
-        for command in commands:
-            match command:
-                case StartBatch():
-                    self._backend.submit(command.worker, command.batch)
-                case RestartWorker():
-                    self._backend.restart(command.worker)
-                case ReleaseBlocks():
-                    self._backend.release(command.refs)
-                case FinishRoots():
-                    for result in command.results:
-                        self._note(result)
-                    roots = tuple(result.root for result in command.results)
-                    self._carry_out(self._core.handle(RootsCommitted(roots, time_s=self._time_s)))
-                case StopRun():
-                    self.observed.stopped = command.failure
-                    return
-
-    def _note(self, result: RootResult) -> None:
-        assert result.root not in self.observed.results, f"root {result.root} ended twice"
-        self.observed.results[result.root] = result
-        self.observed.ended.append(result.root)
-        for port, items in observe(self._core.machine, result.root).items():
-            for item in items:
-                value = None if item.column is None else self._backend.read(item.column)[0]
-                self.observed.items[port][item.ordinals] = Seen(item.outcome, value, item.failure)
+def _wait(backend: Backend) -> Sequence[Event | BackendEvent]:
+    """The next events; a poll may come back without any."""
+    limit_s = time.monotonic() + HANG_S
+    while not (events := backend.poll(HANG_S)):
+        assert time.monotonic() < limit_s, f"nothing for {HANG_S} s in an unfinished run"
+    return events

@@ -1,6 +1,6 @@
 """Stages for made-up pipelines: total, deterministic, and in trouble exactly where they are told to be.
 
-Owns the users' code that :mod:`fanfold.testing.strategies` builds pipelines of. Each function takes any
+Owns the users' code that :mod:`fanfold.testing.sketches` builds pipelines of. Each function takes any
 values, weighs them into one number, and acts on the number's residue: the ``trouble`` of a call maps
 residues to mishaps. So a mishap depends on the item alone, never on its batch-mates, on the worker or on
 the order of things, and what a stage makes of a list depends on the list's order.
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fanfold.failures import Failure, ItemFailure, ParentFailure
+from fanfold.testing.usercode import WorkerKilled
 
 RESIDUES: Final = 5
 """Troubles are told by the residue of an item's weight modulo this number."""
@@ -19,8 +20,9 @@ RESIDUES: Final = 5
 MODULUS: Final = 1_009
 Trouble = Mapping[int, str]
 """From residue to mishap: ``raise``, ``fail``, ``shape`` (a result of the wrong shape), ``half`` (a
-generator raises after its first child), ``missing`` (a page without the field ``extra``), ``none`` (None as
-value), ``parent`` (a parent failure) or ``halt`` (a parent failure in the place of the second child)."""
+generator raises after its first child), ``missing`` (a page without the field ``extra``), ``none`` (None
+as value), ``parent`` (a parent failure), ``halt`` (a parent failure in the place of the second child) or
+``kill`` (its worker dies, every time; only where a backend in memory can act it)."""
 
 
 def weigh(*values: Any) -> int:
@@ -173,6 +175,8 @@ def _meet(values: Sequence[Any], salt: int, trouble: Trouble) -> Any:
             raise ItemFailure(f"bad {n}", code="made.up")
         case "parent":
             raise ParentFailure(f"ruin {n}", code="made.up")
+        case "kill":
+            raise WorkerKilled(f"deadly {n}")
     return n
 
 

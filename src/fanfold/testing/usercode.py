@@ -39,11 +39,20 @@ class ContractBroken(Exception):
     """The stage returned something of the wrong shape."""
 
 
-class Stages:
-    """A plan's stages, ready to be called. Class stages are constructed once, when first needed."""
+class WorkerKilled(Exception):
+    """Raised by made-up stages in the place of what takes a whole process down, whatever worker runs it."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+
+class Stages:
+    """A plan's stages, ready to be called. Class stages are constructed once, when first needed.
+
+    Args:
+        plan: The compiled pipeline.
+        tracebacks: Whether failures get theirs, which takes longer than most made-up stages run.
+    """
+
+    def __init__(self, plan: Plan, *, tracebacks: bool = False) -> None:
+        self._plan, self._tracebacks = plan, tracebacks
         self._entries: dict[int, Callable[..., Any]] = {}
         self._loop = OwnLoop()
 
@@ -70,8 +79,12 @@ class Stages:
         except ContractBroken as error:
             failure = Failure(kind="contract", message=str(error))
             return Made(failure=failure, released=released)
+        except WorkerKilled as error:
+            failure = Failure(kind="worker_died", message=str(error))
+            return Made(failure=failure, released=released)
         except Exception as error:
-            failure = Failure.from_exception(error)
+            shown = error if self._tracebacks else error.with_traceback(None)
+            failure = Failure.from_exception(shown)
             return Made(failure=failure, released=released)
         return Made(outputs, released=released)
 

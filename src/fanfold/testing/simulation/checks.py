@@ -1,0 +1,122 @@
+"""What must hold of a simulated run: between its events, after each dispatch, and at its end.
+
+Owns the list of violations. Knows of the engine only what an observed run tells, so that it survives whatever
+the engine's insides become.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from fanfold.dispatch.core import BACKLOG_BATCHES
+from fanfold.errors import InternalError
+from fanfold.outcomes import Outcome
+from fanfold.plan import Plan
+from fanfold.testing.comparison import compare, compare_failures
+from fanfold.testing.interpreter import Interpretation
+from fanfold.testing.observing import Observed, ObservedRun
+from fanfold.testing.simulation.workers import SimulatedWorkers
+
+VIOLATIONS: Final = {
+    "case": "the case cannot be run: no pipeline can be made of it",
+    "error": "the core raised an exception (its type follows the kind)",
+    "invariant": "the engine's state is not what it must be after any event",
+    "stand-still": "nothing is under way, and the run is not over",
+    "endless": "there are far more events than the run can need",
+    "idle": "a worker has nothing to do for two dispatches while items wait for it, and no queue is long",
+    "stopped": "the run was stopped, though no stage has a constructor that raises",
+    "meaning": "an output item is not what the reference interpreter says",
+    "failures": "a root's failures are not among those it can have, or one that is lost lists none",
+    "roots": "a root did not end, or ended twice",
+    "again": "items ran more often than batches that were lost or raised account for",
+    "leak": "values are still held after the end",
+}
+"""By kind, what it means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule that a run broke."""
+
+    kind: str
+    """A key of :data:`VIOLATIONS`; an error's has the exception's type behind a colon."""
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}"
+
+
+class IdleWorkers:
+    """Watches that no worker is idle while items wait for it."""
+
+    def __init__(self, plan: Plan, run: ObservedRun, workers: SimulatedWorkers) -> None:
+        self._plan, self._run, self._workers = plan, run, workers
+        self._before: dict[int, str] = {}
+
+    def complaints(self, time_s: float) -> list[Violation]:
+        """After a dispatch: workers that got nothing of what waits for them, for the second time in a row.
+
+        Once may be right: a call is held back while one that reads its output has a long queue, and that may
+        have become shorter in this very dispatch. Where no queue is long, none is held back.
+        """
+        before, self._before = self._before, self._left_idle(time_s)
+        return [
+            Violation("idle", f"worker {worker} is idle while items wait for {name}")
+            for worker, name in self._before.items()
+            if worker in before
+        ]
+
+    def _left_idle(self, time_s: float) -> dict[int, str]:
+        """Workers that have nothing to do while items wait for them, with their stages' names."""
+        idle = self._workers.idle()
+        if not idle:
+            return {}
+        calls = self._run.statistics(time_s).calls
+        waiting = {call.stage for call in calls if call.ready}
+        if not waiting or max(call.ready for call in calls) > BACKLOG_BATCHES:
+            return {}
+        names = ((worker, self._plan.stages[stage].name) for worker, stage in idle.items())
+        return {worker: name for worker, name in names if name in waiting}
+
+
+def broken_invariants(run: ObservedRun) -> list[Violation]:
+    """What the engine itself says of its state."""
+    try:
+        run.check()
+    except InternalError as error:
+        return [Violation("invariant", str(error))]
+    return []
+
+
+def event_limit(meaning: Interpretation, workers: int, faults: int) -> int:
+    """More events than a run can need: a handful for each item and attempt, worker and fault."""
+    items = sum(len(items) for items in meaning.ports.values())
+    return 40 * items + 20 * workers + 50 * (faults + 1)
+
+
+def unequal(plan: Plan, meaning: Interpretation, observed: Observed) -> list[Violation]:
+    """Where the run differs from the reference interpreter."""
+    roots = sorted({at[0] for items in meaning.ports.values() for at in items if len(at) == 1})
+    found = [Violation("meaning", text) for text in compare(plan, meaning, observed.items)]
+    found += [
+        Violation("failures", text) for text in compare_failures(plan, meaning, observed.failures)
+    ]
+    if sorted(observed.ended) != roots:
+        found.append(Violation("roots", f"{observed.ended} ended, of {len(roots)}"))
+    return found
+
+
+def items_run_again(
+    plan: Plan, meaning: Interpretation, workers: SimulatedWorkers
+) -> list[Violation]:
+    """Calls at which more items ran than can have been ready, and lost batches account for."""
+    found = []
+    for call in plan.calls():
+        items = meaning.ports[call.outputs[0]].values()
+        ready = sum(item.outcome in (Outcome.DONE, Outcome.FAILED) for item in items)
+        started, lost = workers.items_started[call.index], workers.items_lost[call.index]
+        if started > ready + lost:
+            text = f"{started} items ran at {call.name}; {ready} were ready, {lost} may run again"
+            found.append(Violation("again", text))
+    return found

@@ -1,0 +1,112 @@
+"""How cases are made up: one integer is one case.
+
+Owns how large they are, how long things take in them and what goes wrong. Most are small, so that there are
+many; some are larger, and a few have one parent with more children than the engine keeps together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+from typing import Final, TypeVar, get_args
+
+from fanfold.engine.chunks import SPAN
+from fanfold.testing.drawing import Limits, draw_sketch
+from fanfold.testing.simulation.case import Case, Fault, FaultKind, Timing
+
+T = TypeVar("T")
+
+SMALL: Final = Limits(roots=6, replicas=3)
+DEADLY: Final = replace(SMALL, mishaps=("kill",))
+"""Some items kill their workers."""
+MEDIUM: Final = Limits(roots=40, steps=14, children=6, replicas=4, batch=16, mishaps=("kill",))
+LARGE: Final = Limits(roots=200, steps=5, levels=2, depth=1, children=9, replicas=8, batch=64)
+WIDE: Final = Limits(roots=3, steps=3, levels=1, depth=1, children=2_500, replicas=4, batch=256)
+"""A parent has more children than one chunk of the engine's state holds items."""
+SIZES: Final = (
+    (SMALL, 0.73),
+    (DEADLY, 0.2),
+    (MEDIUM, 0.06),
+    (LARGE, 0.007),
+    (WIDE, 0.003),
+)
+"""Each with its share of the cases."""
+
+SPANS: Final = (1, 2, 5, 30, SPAN)
+PACES_S: Final = (0.0, 0.000_01, 0.001, 0.02, 0.3)
+
+
+class Die:
+    """Choices of a random generator; implements :class:`fanfold.testing.drawing.Chance`."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+
+    def choose(self, options: Sequence[T]) -> T:
+        """One of the options, all equally likely."""
+        return self._random.choice(options)
+
+    def flag(self) -> bool:
+        """Yes or no, equally likely."""
+        return self._random.random() < 0.5
+
+    def number(self, least: int, most: int) -> int:
+        """A whole number, both ends included, all equally likely."""
+        return self._random.randint(least, most)
+
+    def several(self, options: Sequence[T], least: int, most: int) -> list[T]:
+        """Different ones of the options in a random order."""
+        count = self.number(min(least, len(options)), min(most, len(options)))
+        return self._random.sample(list(options), count)
+
+
+def draw_case(seed: int, limits: Limits | None = None) -> Case:
+    """The case that a seed stands for: the same in every process, on every machine.
+
+    Args:
+        seed: Any integer.
+        limits: How large the program may become; without them, the seed decides that too.
+
+    Example:
+        >>> draw_case(1) == draw_case(1), draw_case(1) == draw_case(2)
+        (True, False)
+    """
+    random = Random(seed)
+    if limits is None:
+        (limits,) = random.choices([size for size, _ in SIZES], [share for _, share in SIZES])
+    die = Die(random)
+    sketch = draw_sketch(die, limits)
+    timing = _timing(random, len(sketch.stages))
+    workers = sum(stage.replicas for stage in sketch.stages)
+    span = SPAN if limits is WIDE else random.choice(SPANS)
+    return Case(seed, sketch, timing, _faults(die, workers), span)
+
+
+def _timing(random: Random, stages: int) -> Timing:
+    return Timing(
+        item_s=tuple(random.choice(PACES_S) for _ in range(stages)),
+        start_s=random.choice((0.0, 0.05, 2.0)),
+        spread=random.choice(("even", "wide", "wide", "heavy")),
+        block=random.choice((1, 3, 1_000, 1_000)),
+        gap_s=random.choice((0.0, 0.001, 0.5)),
+        commit_s=random.choice((0.0, 0.0, 0.01, 1.0)),
+        poll_s=random.choice((0.0, 0.0, 0.001, 0.1)),
+    )
+
+
+def _faults(die: Die, workers: int) -> tuple[Fault, ...]:
+    """None in a third of the cases; otherwise mostly few, and mostly at one of the first batches."""
+    count = die.choose((0, 0, 1, 1, 2, 4))
+    kinds: tuple[FaultKind, ...] = get_args(FaultKind)
+    faults: list[Fault] = []
+    for _ in range(count):
+        kind = die.choose(kinds)
+        starting = kind in ("death_starting", "slow_start")
+        at = (
+            die.number(0, max(0, workers - 1))
+            if starting
+            else die.number(0, die.choose((3, 12, 40)))
+        )
+        faults.append(Fault(kind, at))
+    return tuple(faults)
