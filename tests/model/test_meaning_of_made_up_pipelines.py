@@ -19,7 +19,8 @@ from fanfold.plan import GatherNode, Output, Plan
 from fanfold.testing.cases import LOST, Item
 from fanfold.testing.comparison import compare, compare_failures
 from fanfold.testing.interpreter import Interpretation, interpret
-from fanfold.testing.strategies import Sketch, build, plan_of, sketches
+from fanfold.testing.sketches import Sketch, build, plan_of
+from fanfold.testing.strategies import sketches
 from tests.model.naive import Naive
 from tests.model.profile import EXAMPLES, looked_for
 
