@@ -7,7 +7,8 @@ Below the root level a parent failure at a call C condemns (C, parent). Which si
 depends on the order of things, and that alone does. A sibling that had not is *cut*: suppressed at C by one
 of the parent failures of its siblings. A *case* says which tasks are cut, and in each case everything has one
 meaning. An item is given its meaning in the case without cuts, and ``otherwise`` those in all other cases that
-can be. These are few, since what an item is depends on no cuts but those at itself and its ancestors:
+can be. These are few, since what an item is depends on no cuts but those at itself and its ancestors, and
+parent failures that may go unheard are rare:
 
 * A gather to the parent is suppressed, without any choice, if its values or members depend on C's output: if a
   way leads from C's outputs to one of its ports (``members=`` too), through calls, structural operations,
@@ -16,11 +17,12 @@ can be. These are few, since what an item is depends on no cuts but those at its
 * It does not matter whether a value of C arrived there: a merge that chose another port depends on C all the
   same. But if nothing at all looks at what a task gives (a merge took an earlier port, another input failed),
   it is dead work, and then its parent failure may go *unheard*, or may not. So a list that only such failures
-  suppress has two meanings, and so has what reads it. :mod:`fanfold.testing.unheard` says which tasks they are.
+  suppress has two meanings, and so has what reads it, at any level. :mod:`fanfold.testing.unheard` says which tasks
+  they are.
 * A gather to the parent to which no such way leads depends neither on C nor on its cuts. Nor do other ports of
   the children.
-* A task that is cut has no children; if it is a generator, those that it had released stay, so a run may
-  lack some of the children that there are in the case without cuts (``optional``).
+* The children that a task had released before it was cut stay, so a run may lack some of those that there are
+  in the case without cuts (``optional``).
 * A sibling that would be dropped at C, or fail there, may be cut as well. One whose inputs are lost is
   suppressed either way.
 """
@@ -52,8 +54,12 @@ Causes: TypeAlias = frozenset[Failure]
 Row: TypeAlias = tuple[Any, ...]
 """A child's values, one for each port that is expanded."""
 
+BLIND: Final = Failure(kind="unneeded", message="only asked about")
+"""The cause of a cut that is only assumed."""
 LOST: Final = (Outcome.FAILED, Outcome.SUPPRESSED)
 UNCUT: Final[Case] = frozenset()
+WAYS: Final = 64
+"""More cases of one item are not looked through (see :attr:`Cases.too_many`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,8 @@ class Cases:
         self._made_by: list[frozenset[int]] = [frozenset()] * len(plan.levels)
         """By level: the calls on whose outputs it depends which children there are."""
         self._found: dict[tuple[int, Ordinals, Case], Mapping[Ordinals, Causes]] = {}
+        self.too_many = False
+        """Some item has more cases than were looked through."""
         for node in plan.nodes:
             calls = frozenset[int]().union(*(self._depends[port] for port in ports_read(node)))
             if isinstance(node, CallNode):
@@ -123,11 +131,11 @@ class Cases:
 
     def seen_by(self, port: int, at: Ordinals, case: Case) -> Case:
         """What of a case matters to an item of a port."""
-        return _relevant(case, self._depends[port], at)
+        return self._relevant(case, self._depends[port], at)
 
     def seen_by_children(self, level: int, at: Ordinals, case: Case) -> Case:
         """What of a case matters to which children an item has at a level."""
-        return _relevant(case, self._made_by[level], at)
+        return self._relevant(case, self._made_by[level], at)
 
     def places(self, port: int) -> Iterator[tuple[Ordinals, list[Case], bool]]:
         """The items of a port in order: each with its cases, and whether a run may lack it."""
@@ -152,16 +160,59 @@ class Cases:
                 yield child, found, optional or cut or len(there) < len(cases)
 
     def _at(self, at: Ordinals, level: int, calls: frozenset[int], case: Case) -> list[Case]:
-        """``case``, and every way to cut tasks of ``calls`` at this very item besides, and not to hear its
-        children's parent failures."""
+        """``case``, and every way to cut tasks of ``calls`` at this very item besides, and not to hear parent
+        failures below it.
+        """
         found = [case]
         for call in sorted(calls):
-            below = self._plan.nodes[call].level
-            if (below == level and self.cutters(call, at, case)) or (
-                self._plan.levels[below].parent == level and self._may_go_unheard(call, at, case)
-            ):
-                found += [one | {(call, at)} for one in found]
+            own = self._plan.nodes[call].level
+            if own == level:
+                ways = [at] if self.cutters(call, at, case) else []
+            else:
+                parents = self._below(at, level, self._plan.levels[own].parent, case)
+                ways = [place for place in parents if self._may_go_unheard(call, place, case)]
+            for place in ways:
+                if len(found) == WAYS:
+                    self.too_many = True
+                    break
+                found += [one | {(call, place)} for one in found]
         return found
+
+    def _below(
+        self, at: Ordinals, level: int, wanted: int | None, case: Case
+    ) -> Iterator[Ordinals]:
+        """The items of a level under an item, itself included; none if the level is elsewhere."""
+        path: list[int] = []
+        while wanted is not None and wanted != level:
+            path.insert(0, wanted)
+            wanted = self._plan.levels[wanted].parent
+        found = [] if wanted is None else [at]
+        for step in path:
+            found = [
+                (*place, ordinal)
+                for place in found
+                for ordinal in range(len(self._rules.expansion(step, place, case)[1]))
+            ]
+        return iter(found)
+
+    def _relevant(self, case: Case, calls: frozenset[int], at: Ordinals) -> Case:
+        """What of a case an item can see: cuts of those calls at the item itself or above it; what goes unheard
+        below it as well."""
+        if not case:
+            return case
+        return frozenset(
+            (call, place)
+            for call, place in case
+            if max(call, ~call) in calls
+            and (
+                at[: len(place)] == place
+                or (place[: len(at)] == at and not self._is_cut(call, place))
+            )
+        )
+
+    def _is_cut(self, call: int, place: Ordinals) -> bool:
+        depth = self._plan.levels[self._plan.nodes[max(call, ~call)].level].depth
+        return call >= 0 and len(place) == depth + 1
 
     def _may_go_unheard(self, call: int, at: Ordinals, case: Case) -> bool:
         failures = self._parent_failures(call, at, case)
@@ -213,14 +264,3 @@ def expand_to(plan: Plan, level: int) -> ExpandNode:
     node = plan.nodes[expand]
     assert isinstance(node, ExpandNode)
     return node
-
-
-def _relevant(case: Case, calls: frozenset[int], at: Ordinals) -> Case:
-    """What of a case an item can see: cuts of those calls, at the item itself or above it."""
-    if not case:
-        return case
-    return frozenset(
-        (call, place)
-        for call, place in case
-        if max(call, ~call) in calls and at[: len(place)] == place
-    )

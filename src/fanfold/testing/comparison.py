@@ -38,7 +38,7 @@ Observation: TypeAlias = Mapping[int, Mapping[Ordinals, Seen]]
 
 def compare(plan: Plan, interpreted: Interpretation, observed: Observation) -> list[str]:
     """All differences between a run and the meaning of its plan, in words; none if they are equal."""
-    return list(_differences(plan, interpreted, observed))
+    return list(_differences(plan, interpreted, observed)) if interpreted.whole else []
 
 
 def compare_failures(
@@ -51,6 +51,8 @@ def compare_failures(
         interpreted: Its meaning.
         failures: By the root's position, the failures that the run listed for it.
     """
+    if not interpreted.whole:
+        return []
     possible = [
         cause
         for items in interpreted.ports.values()
@@ -58,6 +60,7 @@ def compare_failures(
         for one in (item, *item.otherwise)
         for cause in one.causes
     ]
+    possible += interpreted.missing
     found = [
         f"root {root} lists a failure that cannot happen: {show(failure)}"
         for root, listed in failures.items()

@@ -38,6 +38,7 @@ from fanfold.plan import (
 )
 from fanfold.protocol import ItemRun
 from fanfold.testing.cases import (
+    BLIND,
     DROPPED,
     LOST,
     Case,
@@ -64,6 +65,10 @@ class Interpretation:
     """The items of every port of a plan, in the order of their ordinals."""
 
     ports: Mapping[int, Mapping[Ordinals, Item]]
+    missing: frozenset[Failure] = frozenset()
+    """Members of lists without a value of their own: failures at no port."""
+    whole: bool = True
+    """False: some items may be more than is told, for their cases are too many; nothing can be compared."""
 
 
 def interpret(
@@ -81,7 +86,8 @@ def interpret(
     """
     names = [str(position) for position in range(len(roots))] if keys is None else keys
     meaning = _Meaning(plan, roots, names)
-    return Interpretation({port.index: dict(meaning.items(port.index)) for port in plan.ports})
+    ports = {port.index: dict(meaning.items(port.index)) for port in plan.ports}
+    return Interpretation(ports, frozenset(meaning.missing), meaning.whole)
 
 
 class _Meaning:
@@ -95,6 +101,7 @@ class _Meaning:
         self._items: dict[tuple[int, Ordinals, Case], Item] = {}
         self._made: dict[tuple[int, Ordinals, Case], Made] = {}
         self._expansions: dict[tuple[int, Ordinals, Case], tuple[Item, list[Row]]] = {}
+        self.missing: set[Failure] = set()
 
     def items(self, port: int) -> Iterator[tuple[Ordinals, Item]]:
         """All items of a port, in order, each with all that it may be."""
@@ -102,6 +109,11 @@ class _Meaning:
             first, *others = _distinct([self.item(port, at, case) for case in cases])
             exact = not others and not optional
             yield at, first if exact else replace(first, otherwise=(*others,), optional=optional)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all cases were looked through."""
+        return not self._cases.too_many
 
     def roots(self) -> Iterable[int]:
         """The positions of the roots."""
@@ -159,9 +171,8 @@ class _Meaning:
     def _call(self, node: CallNode, position: int, at: Ordinals, case: Case) -> Item:
         row = self._row(ports_read(node), at, case)
         if (node.index, at) in case:
-            return Item(
-                Outcome.SUPPRESSED, causes=row.causes | self._cases.cutters(node.index, at, case)
-            )
+            causes = row.causes | self._cases.cutters(node.index, at, case)
+            return Item(Outcome.SUPPRESSED, causes=causes or frozenset({BLIND}))
         if row.outcome is not Outcome.DONE:
             return row
         made = self._ran(node, at, case)
@@ -185,7 +196,7 @@ class _Meaning:
     def expansion(self, level: int, at: Ordinals, case: Case) -> tuple[Item, list[Row]]:
         """The expansion of item ``at`` into ``level``: its outcome, and a row of values per child.
 
-        What a generator released before it failed, or was cut, stays.
+        What was released before a generator failed, or a task was cut, stays.
         """
         node = expand_to(self._plan, level)
         case = self._cases.seen_by_children(level, at, case)
@@ -197,7 +208,10 @@ class _Meaning:
                 positions = [call.outputs.index(port) for port in node.inputs]
                 children = [tuple(child[position] for position in positions) for child in released]
             else:
-                children = list(zip(*row.value, strict=True)) if row.outcome is Outcome.DONE else []
+                whole = self._row(node.inputs, at, case - {(call.index, at)})
+                children = (
+                    list(zip(*whole.value, strict=True)) if whole.outcome is Outcome.DONE else []
+                )
             self._expansions[level, at, case] = row, children
         return self._expansions[level, at, case]
 
@@ -233,7 +247,9 @@ class _Meaning:
         if row.outcome is not Outcome.DROPPED:
             return row
         missing = Failure(kind="missing", message="a member has no value")
-        return Item(Outcome.FAILED, causes=frozenset({self._placed(missing, node.child_level, at)}))
+        placed = self._placed(missing, node.child_level, at)
+        self.missing.add(placed)
+        return Item(Outcome.FAILED, causes=frozenset({placed}))
 
     def _filter(self, node: FilterNode, at: Ordinals, case: Case) -> Item:
         source, mask = self.item(node.input, at, case), self.item(node.mask, at, case)

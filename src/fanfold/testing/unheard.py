@@ -25,7 +25,7 @@ from fanfold.plan import (
     ports_made,
     ports_read,
 )
-from fanfold.testing.cases import LOST, Case, Item, Ordinals, Row
+from fanfold.testing.cases import BLIND, LOST, Case, Item, Ordinals, Row
 
 
 class Rules(Protocol):
@@ -86,8 +86,7 @@ class Unheard:
                     and self._outcome(node.members, at, case) is not Outcome.DONE
                 ):
                     return True
-                lists = (self._outcome(made, at[:-1], case) in LOST for made in node.outputs)
-                if all(lists):
+                if all(self._lost(made, at[:-1], case) for made in node.outputs):
                     return True
                 at = at[:-1]
             case MergeNode():
@@ -106,7 +105,12 @@ class Unheard:
         return all(self._ignored(made, at, case) for made in ports_made(node))
 
     def _others_lost(self, ports: tuple[int, ...], port: int, at: Ordinals, case: Case) -> bool:
-        return any(self._outcome(other, at, case) in LOST for other in ports if other != port)
+        return any(self._lost(other, at, case) for other in ports if other != port)
+
+    def _lost(self, port: int, at: Ordinals, case: Case) -> bool:
+        """Whether an item is lost, and not only because of the task in question."""
+        item = self._rules.item(port, at, case)
+        return item.outcome in LOST and item.causes != {BLIND}
 
     def _outcome(self, port: int | None, at: Ordinals, case: Case) -> Outcome:
         assert port is not None
