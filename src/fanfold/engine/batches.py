@@ -76,7 +76,8 @@ class Batch:
         bits = 0
         for task in range(first, first + count):
             chunk, offset = self.item(task)
-            if chunk is not last and last is not None:
+            # Items that were taken again may come before others of their chunk: a set would lose that.
+            if last is not None and (chunk is not last or bits >> offset):
                 yield last, bits
                 bits = 0
             last = chunk

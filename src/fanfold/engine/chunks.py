@@ -58,6 +58,7 @@ class Chunk(Families):
         "facts",
         "freed",
         "further",
+        "given_up",
         "level",
         "lost",
         "parent",
@@ -77,6 +78,8 @@ class Chunk(Families):
         """By child level."""
         self.condemned: dict[int, list[tuple[int, Failure]]] | None = None
         """By call at a child level: the items whose children there were given up, and why."""
+        self.given_up: dict[int, list[tuple[int, Failure]]] = {}
+        """By slot of a list: the items whose list will be suppressed unless its expansion is dropped."""
         self.done = [0] * slots
         """By slot: the items that are done."""
         self.lost: dict[int, Lost] | None = None

@@ -73,6 +73,11 @@ class GatherRule:
         if lost is not None:
             self.expansion_lost(state, chunk, hint, lost)
         hint &= self.closed(chunk)
+        for slot in self.outputs if chunk.given_up else ():
+            for bits, cause in chunk.given_up.get(slot, ()):
+                given_up = bits & hint
+                state.settle_lost(chunk, slot, suppressed=given_up, causes=((given_up, cause),))
+        hint &= ~chunk.terminal(self.outputs[0])
         if self.enough is not None and hint:
             hint &= ~self._too_few(state, chunk, hint)
         self._finish(state, chunk, self.complete(chunk, hint))

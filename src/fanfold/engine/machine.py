@@ -376,8 +376,17 @@ class Machine:
             items = child.items_of(parent)
             for slot in outputs:
                 self.settle_lost(child, slot, suppressed=items, causes=((items, cause),))
-        for slot in self.program.condemned.get(call, ()):
-            self.settle_lost(chunk, slot, suppressed=parent, causes=((parent, cause),))
+        for gather in self.program.condemned.get(call, ()):
+            expansion = self.program.expansion[gather.child_level]
+            children = chunk.children.get(gather.child_level)
+            begun = 0 if children is None else children.begun
+            # Where no child is known the expansion may be dropped yet, and then the list is.
+            certain = parent & (begun | chunk.terminal(expansion))
+            for slot in map(self.program.port.__getitem__, gather.outputs):
+                if certain:
+                    self.settle_lost(chunk, slot, suppressed=certain, causes=((parent, cause),))
+                else:
+                    chunk.given_up.setdefault(slot, []).append((parent, cause))
 
     def _condemn_late(self, chunk: Chunk, new: int) -> None:
         """Children of condemned parents that came afterwards."""

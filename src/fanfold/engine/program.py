@@ -60,9 +60,9 @@ class Program:
     """By call: its outputs' slots."""
     effect_ports: list[int] = field(default_factory=list)
     """A port of each effect; a root ends after all its items at these."""
-    condemned: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """By call: the slots at the parent level that a parent failure there suppresses, namely those of the
-    gathers whose values or members depend on the call's output."""
+    condemned: dict[int, list[GatherNode]] = field(default_factory=dict)
+    """By call: the lists that a parent failure there suppresses, since their values or members depend on the
+    call's output."""
 
     def new_slot(self, level: int) -> int:
         self.slots[level] += 1
@@ -124,10 +124,9 @@ def _find_condemned(program: Program) -> None:
         elif isinstance(node, CallNode):
             calls |= {node.index}
         elif isinstance(node, GatherNode):
-            slots = tuple(program.port[port] for port in node.outputs)
             for call in calls:
                 if plan.levels[plan.nodes[call].level].parent == node.level:
-                    program.condemned[call] = (*program.condemned.get(call, ()), *slots)
+                    program.condemned.setdefault(call, []).append(node)
         for port in ports_made(node):
             depends[port] = calls
 

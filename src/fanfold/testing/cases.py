@@ -15,10 +15,10 @@ parent failures that may go unheard are rare:
   masks and labels, deeper levels and their gathers, broadcasts, or the expansion that makes its children.
   So siblings' cuts are seen by nobody beside and above them, and results above are exact.
 * It does not matter whether a value of C arrived there: a merge that chose another port depends on C all the
-  same. But if nothing at all looks at what a task gives (a merge took an earlier port, another input failed),
-  it is dead work, and then its parent failure may go *unheard*, or may not. So a list that only such failures
-  suppress has two meanings, and so has what reads it, at any level. :mod:`fanfold.testing.unheard` says which tasks
-  they are.
+  same. But where nothing on the way waits for what a task gives (a merge took an earlier port, another input
+  failed), the list may be done before the task's parent failure comes: then it is *early*. And if nothing at
+  all waits for it, the task is dead work, whose parent failure may go *unheard*. Such a list has two meanings,
+  and so has what reads it, at any level. :mod:`fanfold.testing.unheard` says which they are.
 * A gather to the parent to which no such way leads depends neither on C nor on its cuts. Nor do other ports of
   the children.
 * The children that a task had released before it was cut stay, so a run may lack some of those that there are
@@ -48,8 +48,9 @@ from fanfold.plan import (
 Ordinals: TypeAlias = tuple[int, ...]
 """An item: the root's position in the source first, then one ordinal per level below."""
 Case: TypeAlias = frozenset[tuple[int, Ordinals]]
-"""The tasks (call, item) that are cut; and, as (call, parent), under which parents those of a call's parent
-failures go unheard that may. With ``~call`` none of the call's is heard there, which is only asked about."""
+"""What is assumed, as pairs of a node and an item. A call with one of its own items: the task is cut. A call
+with a parent: those of its parent failures there that may go unheard do. A gather with one of its items: the
+list is early. ``~call`` with a parent: none of the call's parent failures there is heard (only asked about)."""
 Causes: TypeAlias = frozenset[Failure]
 Row: TypeAlias = tuple[Any, ...]
 """A child's values, one for each port that is expanded."""
@@ -101,8 +102,12 @@ class Rules(Protocol):
 class Unheard(Protocol):
     """Which tasks may be dead before they run."""
 
-    def may_be(self, call: int, at: Ordinals, case: Case) -> bool:
+    def by_all(self, call: int, at: Ordinals, case: Case) -> bool:
         """Whether a task can be dead whatever it would give."""
+        ...
+
+    def by_list(self, gather: GatherNode, call: int, at: Ordinals, case: Case) -> bool:
+        """Whether a list can be done without waiting for a task below it."""
         ...
 
 
@@ -112,7 +117,7 @@ class Cases:
     def __init__(self, plan: Plan, rules: Rules, unheard: Unheard) -> None:
         self._plan, self._rules, self._unheard = plan, rules, unheard
         self._depends: list[frozenset[int]] = [frozenset()] * len(plan.ports)
-        """By port: the calls on whose outputs its values depend."""
+        """By port: the calls and gathers on whose outputs its values depend."""
         self._made_by: list[frozenset[int]] = [frozenset()] * len(plan.levels)
         """By level: the calls on whose outputs it depends which children there are."""
         self._found: dict[tuple[int, Ordinals, Case], Mapping[Ordinals, Causes]] = {}
@@ -120,7 +125,7 @@ class Cases:
         """Some item has more cases than were looked through."""
         for node in plan.nodes:
             calls = frozenset[int]().union(*(self._depends[port] for port in ports_read(node)))
-            if isinstance(node, CallNode):
+            if isinstance(node, CallNode | GatherNode):
                 calls |= {node.index}
             elif isinstance(node, ExpandNode):
                 self._made_by[node.level] = calls
@@ -164,19 +169,29 @@ class Cases:
         failures below it.
         """
         found = [case]
-        for call in sorted(calls):
-            own = self._plan.nodes[call].level
-            if own == level:
-                ways = [at] if self.cutters(call, at, case) else []
-            else:
-                parents = self._below(at, level, self._plan.levels[own].parent, case)
-                ways = [place for place in parents if self._may_go_unheard(call, place, case)]
-            for place in ways:
+        for index in sorted(calls):
+            for place in self._ways(index, at, level, case):
                 if len(found) == WAYS:
                     self.too_many = True
                     break
-                found += [one | {(call, place)} for one in found]
+                found += [one | {(index, place)} for one in found]
         return found
+
+    def _ways(self, index: int, at: Ordinals, level: int, case: Case) -> list[Ordinals]:
+        """The places at an item, and below it, where something may be one way or the other at a node."""
+        node = self._plan.nodes[index]
+        if isinstance(node, GatherNode):
+            places = self._below(at, level, node.level, case)
+            return [place for place in places if self._may_be_early(node, place, case)]
+        if node.level == level:
+            return [at] if self.cutters(index, at, case) else []
+        parents = self._below(at, level, self._plan.levels[node.level].parent, case)
+        return [place for place in parents if self._may_go_unheard(index, place, case)]
+
+    def _may_be_early(self, node: GatherNode, at: Ordinals, case: Case) -> bool:
+        return self.condemning(node, at, case) != self.condemning(
+            node, at, case | {(node.index, at)}
+        )
 
     def _below(
         self, at: Ordinals, level: int, wanted: int | None, case: Case
@@ -210,14 +225,15 @@ class Cases:
             )
         )
 
-    def _is_cut(self, call: int, place: Ordinals) -> bool:
-        depth = self._plan.levels[self._plan.nodes[max(call, ~call)].level].depth
-        return call >= 0 and len(place) == depth + 1
+    def _is_cut(self, index: int, place: Ordinals) -> bool:
+        node = self._plan.nodes[max(index, ~index)]
+        depth = self._plan.levels[node.level].depth
+        return index >= 0 and isinstance(node, CallNode) and len(place) == depth + 1
 
     def _may_go_unheard(self, call: int, at: Ordinals, case: Case) -> bool:
         failures = self._parent_failures(call, at, case)
         return any(
-            causes and self._unheard.may_be(call, at, case) for at, causes in failures.items()
+            causes and self._unheard.by_all(call, at, case) for at, causes in failures.items()
         )
 
     def cutters(self, call: int, at: Ordinals, case: Case) -> Causes:
@@ -228,9 +244,13 @@ class Cases:
     def condemning(self, node: GatherNode, at: Ordinals, case: Case) -> Causes:
         """The parent failures that suppress a gathered list."""
         causes: Causes = frozenset()
+        early = (node.index, at) in case
         for call in self._depends[node.outputs[0]]:
-            if self._plan.levels[self._plan.nodes[call].level].parent == node.level:
-                causes = causes.union(*self._parent_failures(call, at, case).values())
+            below = self._plan.nodes[call]
+            if isinstance(below, CallNode) and self._plan.levels[below.level].parent == node.level:
+                for child, failures in self._parent_failures(call, at, case).items():
+                    if failures and not (early and self._unheard.by_list(node, call, child, case)):
+                        causes |= failures
         return causes
 
     def _parent_failures(self, call: int, at: Ordinals, case: Case) -> Mapping[Ordinals, Causes]:
@@ -246,7 +266,7 @@ class Cases:
             found: dict[Ordinals, Causes] = {}
             for ordinal in range(len(self._rules.expansion(node.level, at, case)[1])):
                 child = (*at, ordinal)
-                if (call, at) in case and self._unheard.may_be(call, child, case):
+                if (call, at) in case and self._unheard.by_all(call, child, case):
                     continue
                 for one in self._at(child, node.level, self._depends[port] - {call}, case):
                     item = self._rules.item(port, child, one)

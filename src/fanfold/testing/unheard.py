@@ -1,8 +1,9 @@
-"""Which tasks may be dead before they run: those whose results nothing in the interpreter's meaning looks at.
+"""Which parent failures may come too late, or never: those of tasks whose results nothing waits for.
 
-Owns one question, asked backwards from readers: could what a call gives for an item make any difference? A
-parent failure of a task that cannot may go unheard, since a run does not start dead work (M16), and may have
-started it before it was dead. The interpreter itself has no dead work; it is asked what other items are.
+Owns one question: does any way lead from what a call gives for an item to a list, or to any output, on which
+every reader looks at it? If none leads to a list, the list may be done before the parent failure comes; if none
+leads anywhere, the task is dead work (M16), which a run does not start, but may have started before. The
+interpreter itself has neither order nor dead work; it is asked what other items are.
 """
 
 from __future__ import annotations
@@ -53,23 +54,37 @@ class Unheard:
         for call in plan.effects:
             self._returned.update(plan.call(call).outputs)
 
-    def may_be(self, call: int, at: Ordinals, case: Case) -> bool:
+    def by_all(self, call: int, at: Ordinals, case: Case) -> bool:
         """Whether a task can be dead whatever it would give."""
+        return self._by(None, call, at, case)
+
+    def by_list(self, gather: GatherNode, call: int, at: Ordinals, case: Case) -> bool:
+        """Whether a list can be done without waiting for a task below it."""
+        return self._by(gather, call, at, case)
+
+    def _by(self, target: GatherNode | None, call: int, at: Ordinals, case: Case) -> bool:
         # Without its own end and its siblings' parent failures, or they would seem to be what made it dead.
         blind = case | {(~call, at[:-1]), (call, at)}
-        return all(self._ignored(port, at, blind) for port in self._plan.call(call).outputs)
+        outputs = self._plan.call(call).outputs
+        return all(self._ignored(port, at, blind, target) for port in outputs)
 
-    def _ignored(self, port: int, at: Ordinals, case: Case) -> bool:
-        if port in self._returned:
+    def _ignored(self, port: int, at: Ordinals, case: Case, target: GatherNode | None) -> bool:
+        """Whether no way leads on from an item of a port."""
+        if target is None and port in self._returned:
             return False
-        return all(self._ignores(node, port, at, case) for node in self._readers.get(port, ()))
+        readers = self._readers.get(port, ())
+        return all(self._ignores(node, port, at, case, target) for node in readers)
 
-    def _ignores(self, node: Node, port: int, at: Ordinals, case: Case) -> bool:
-        """Whether a reader of ``port`` gives the same whatever is there, or nobody looks at what it gives."""
+    def _ignores(
+        self, node: Node, port: int, at: Ordinals, case: Case, target: GatherNode | None
+    ) -> bool:
+        """Whether a reader of ``port`` gives the same whatever is there, or no way leads on from it."""
         match node:
             case ExpandNode():
-                return not self._carries_output(node.level) and all(
-                    self._ignored(made, at, case)
+                if target is None and self._carries_output(node.level):
+                    return False
+                return all(
+                    gather is not target and self._ignored(made, at, case, target)
                     for gather in self._plan.nodes
                     if isinstance(gather, GatherNode) and gather.child_level == node.level
                     for made in gather.outputs
@@ -77,7 +92,7 @@ class Unheard:
             case BroadcastNode():
                 _, children = self._rules.expansion(node.level, at, case)
                 return all(
-                    self._ignored(node.output, (*at, ordinal), case)
+                    self._ignored(node.output, (*at, ordinal), case, target)
                     for ordinal in range(len(children))
                 )
             case GatherNode():
@@ -86,6 +101,8 @@ class Unheard:
                     and self._outcome(node.members, at, case) is not Outcome.DONE
                 ):
                     return True
+                if node is target:
+                    return False
                 if all(self._lost(made, at[:-1], case) for made in node.outputs):
                     return True
                 at = at[:-1]
@@ -102,7 +119,7 @@ class Unheard:
                     return True
             case _:
                 pass
-        return all(self._ignored(made, at, case) for made in ports_made(node))
+        return all(self._ignored(made, at, case, target) for made in ports_made(node))
 
     def _others_lost(self, ports: tuple[int, ...], port: int, at: Ordinals, case: Case) -> bool:
         return any(self._lost(other, at, case) for other in ports if other != port)
