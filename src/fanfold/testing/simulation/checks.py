@@ -114,9 +114,12 @@ def items_run_again(
     found = []
     for call in plan.calls():
         items = meaning.ports[call.outputs[0]].values()
-        ready = sum(item.outcome in (Outcome.DONE, Outcome.FAILED) for item in items)
+        ready = sum(
+            any(one.outcome in (Outcome.DONE, Outcome.FAILED) for one in (item, *item.otherwise))
+            for item in items
+        )
         started, lost = workers.items_started[call.index], workers.items_lost[call.index]
-        if started > ready + lost:
+        if started > ready + lost and meaning.whole:
             text = f"{started} items ran at {call.name}; {ready} were ready, {lost} may run again"
             found.append(Violation("again", text))
     return found
