@@ -215,6 +215,11 @@ class Core:
     # ------------------------------------------------------------------------------ policy
 
     def _serve(self, pool: Pool, time_s: float, commands: list[Command]) -> None:
+        for worker in pool.workers:
+            if worker.ready and len(worker.batches) < pool.held:
+                break
+        else:
+            return  # nobody could take anything, and nobody is idle
         queues = self.machine.queues
         waiting = alone = 0
         for call in pool.calls:

@@ -119,6 +119,8 @@ class Loop:
         self._deaths = dict.fromkeys(self._workers, 0)
         self._committed: list[int] = []
         self._moved = True
+        self._dispatched = False
+        """Nothing has happened since work was last given out."""
         self._exhausted = False
         self._write_error: SinkError | None = None
         self._writer_lost = False
@@ -157,7 +159,8 @@ class Loop:
         self._interrupts.check()
         self._moved = False
         more = self._admit()
-        self._dispatch()
+        if self._moved or not self._dispatched:
+            self._dispatch()
         if self._core.finished:
             return
         # Wait only if nothing can be done without news.
@@ -188,6 +191,7 @@ class Loop:
     def commit(self, roots: Sequence[int]) -> None:
         """These roots were handed out; their values may go."""
         self._committed += roots
+        self._dispatched = False
         self._commit()
 
     def close_writer(self, *, early: bool = False) -> None:
@@ -256,6 +260,7 @@ class Loop:
 
     def _dispatch(self) -> None:
         self._carry_out(self._core.dispatch(self._clock()))
+        self._dispatched = True
         self._commit()
 
     def _poll(self, timeout_s: float) -> Sequence[Event | BackendEvent]:

@@ -22,7 +22,16 @@ FEW: Final = 12
 class Families:
     """Consecutive families. Grows at its end only."""
 
-    __slots__ = ("_owners", "_starts", "continued", "heads", "largest", "parents", "size")
+    __slots__ = (
+        "_beyond",
+        "_owners",
+        "_starts",
+        "continued",
+        "heads",
+        "largest",
+        "parents",
+        "size",
+    )
 
     def __init__(self) -> None:
         self.size = 0
@@ -37,6 +46,8 @@ class Families:
         """The same as a set."""
         self._owners = array("H")
         """By family: its parent's offset; ascending."""
+        self._beyond = (0, 0, 0)
+        """What :meth:`beyond` said last: for which number, at which size, which items."""
         self.continued: dict[int, int] | None = None
         """By parent, for families that began elsewhere: the ordinal of their first child here."""
 
@@ -129,6 +140,20 @@ class Families:
             (items >> head & below(end - head)).bit_count()
             for head, end in zip(heads, ends, strict=True)
         ]
+
+    def beyond(self, count: int) -> int:
+        """The children after the first ``count`` of each family; all here of those that began elsewhere."""
+        known, size, items = self._beyond
+        if known == count and size == self.size:
+            return items
+        items = 0
+        ends = [*self.heads[1:], self.size]
+        for owner, head, end in zip(self._owners, self.heads, ends, strict=True):
+            first = head if self.continued is not None and owner in self.continued else head + count
+            if first < end:
+                items += (1 << end) - (1 << first)
+        self._beyond = count, self.size, items
+        return items
 
     def place(self, offset: int) -> tuple[int, int]:
         """A child's parent and its ordinal."""

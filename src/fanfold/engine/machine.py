@@ -269,7 +269,7 @@ class Machine:
                         key = (rule, chunk)
                         work[key] = work.get(key, 0) | open_bits
                 live += open_bits.bit_count()
-            queue.results(chunk)
+            queue.results(chunk, bits.bit_count())
             row += bits.bit_count()
             lost = 0 if chunk.lost is None else chunk.terminal(outputs[0])
             done += (
@@ -369,6 +369,7 @@ class Machine:
         """A parent failure at ``call``: what has not ended there under the parent is suppressed, and the
         lists that depend on the call."""
         level, outputs = self.plan.nodes[call].level, self.program.call_outputs[call]
+        self.queues[call].alarm()
         if chunk.condemned is None:
             chunk.condemned = {}
         chunk.condemned.setdefault(call, []).append((parent, cause))
@@ -485,7 +486,7 @@ class Machine:
                 self.schedule(rule, chunk, failed | suppressed)
         call = self._call_of_slot.get((chunk.level, slot))
         if call is not None:
-            self.queues[call].results(chunk)
+            self.queues[call].results(chunk, 0)
             counts = self.counts[call]
             counts.dropped += dropped.bit_count()
             counts.failed += failed.bit_count()
@@ -494,6 +495,13 @@ class Machine:
     def new_failure(self, chunk: Chunk, bit: int, kind: str, message: str, where: str) -> Failure:
         """A failure that originates in a structural operation."""
         return self.roots.placed(chunk, bit, Failure(kind=kind, message=message), call=where)
+
+    def give_up(self, chunk: Chunk, slot: int, items: int, causes: Causes) -> None:
+        """Items that nobody needs any more are suppressed."""
+        self.settle_lost(chunk, slot, suppressed=items, causes=causes)
+        call = self._call_of_slot.get((chunk.level, slot))
+        if call is not None:
+            self.queues[call].alarm()
 
     def unneeded(self, chunk: Chunk, slot: int, items: int) -> None:
         """A merge takes nothing more from a slot for these items: who else needs them?"""

@@ -69,7 +69,7 @@ class Backwards:
         if items:
             every = [*causes, (items, UNNEEDED)]
             for part in together:
-                state.settle_lost(chunk, part, suppressed=items, causes=every)
+                state.give_up(chunk, part, items, every)
 
     # ------------------------------------------------------------------------------ wiring
 

@@ -66,6 +66,8 @@ class State(Protocol):
 
     def unneeded(self, chunk: Chunk, slot: int, items: int) -> None: ...
 
+    def give_up(self, chunk: Chunk, slot: int, items: int, causes: Causes) -> None: ...
+
 
 class Rule(Protocol):
     """One node's table."""
