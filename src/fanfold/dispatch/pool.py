@@ -10,6 +10,10 @@ from fanfold.engine.statistics import WorkerTimes
 AHEAD: Final = 2
 """Batches at one worker: the one that runs and the next, so that no worker waits for transport."""
 
+LEAD_S: Final = 0.002
+"""Work that should lie at a worker, so that it does not wait for the driver; more than one batch if they are short."""
+AHEAD_LIMIT: Final = 6
+
 STARTING: Final = "starting"
 BUSY: Final = "busy"
 NO_INPUT: Final = "no input"
@@ -69,17 +73,22 @@ class Pool:
     """Batches that a worker runs at the same time (asynchronous stages)."""
     workers: list[Worker] = field(default_factory=list)
     item_s: float | None = None
-    """Measured time per item of a per-item stage (a moving mean)."""
+    """Measured time per item (a moving mean)."""
+    ahead: int = AHEAD
+    """Batches at one worker, unless it runs several at the same time."""
     noted: str = ""
     """Why its idle workers are idle, if all of them are noted as such."""
 
     @property
     def held(self) -> int:
         """How many batches a worker may hold: those that it runs, and the next."""
-        return self.max_in_flight + AHEAD - 1
+        return self.max_in_flight + self.ahead - 1
 
     def learn(self, items: int, busy_s: float) -> None:
         """A batch of ``items`` took ``busy_s`` seconds."""
         if items:
             per_item = busy_s / items
             self.item_s = per_item if self.item_s is None else 0.7 * self.item_s + 0.3 * per_item
+            if self.batch_size is not None and busy_s > 0:
+                batch_s = max(self.item_s * self.batch_size, LEAD_S / AHEAD_LIMIT)
+                self.ahead = max(AHEAD, round(LEAD_S / batch_s))
