@@ -1,7 +1,7 @@
 """The semantic cases: small programs with their meaning, read from ``cases/semantics.jsonl``.
 
 Owns how a case becomes a pipeline through the public interface, and how what was observed is told in the
-cases' own terms. ``WAITING`` lists the cases that need what this version refuses to compile, or to run.
+cases' own terms.
 """
 
 from __future__ import annotations
@@ -18,21 +18,6 @@ from fanfold.plan import Plan
 from tests.conformance import case_stages
 
 FILE: Final = Path(__file__).parent / "cases" / "semantics.jsonl"
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """A case that this version refuses: why, and a part of the refusal's text."""
-
-    reason: str
-    refusal: str
-    compiles: bool = False
-    """Whether it has a plan, and so a meaning; then its run is refused."""
-
-
-WAITING: Final = {
-    "C055": Waiting("retries come later", "retries"),
-}
 
 
 @dataclass(frozen=True)

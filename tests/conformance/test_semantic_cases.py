@@ -1,4 +1,4 @@
-"""The semantic cases hold in the interpreter and on every backend; what cannot run yet is refused."""
+"""The semantic cases hold in the interpreter and on every backend."""
 
 from __future__ import annotations
 
@@ -7,25 +7,16 @@ from typing import Any
 import pytest
 
 from fanfold.backends.base import Backend
-from fanfold.errors import DefinitionError, UsageError
+from fanfold.errors import DefinitionError
 from fanfold.testing.comparison import compare
 from fanfold.testing.interpreter import interpret
 from fanfold.testing.observing import run_observed
 from fanfold.testing.sketches import plan_of
 from tests.conformance.backends import BACKENDS
-from tests.conformance.semantic_cases import (
-    WAITING,
-    Case,
-    differences,
-    load,
-    pipeline_of,
-)
+from tests.conformance.semantic_cases import Case, differences, load, pipeline_of
 
 CASES = load()
-RUNNING = [case for case in CASES if "outputs" in case.expect and case.id not in WAITING]
-MEANT = RUNNING + [
-    case for case in CASES if (waiting := WAITING.get(case.id)) is not None and waiting.compiles
-]
+RUNNING = [case for case in CASES if "outputs" in case.expect]
 REFUSED = [case for case in CASES if case.expect == {"error": "compile"}]
 
 
@@ -34,11 +25,11 @@ def by_id(case: Any) -> str:
 
 
 def test_every_case_is_accounted_for() -> None:
-    accounted = [case.id for case in RUNNING + REFUSED] + list(WAITING)
+    accounted = [case.id for case in RUNNING + REFUSED]
     assert sorted(accounted) == sorted(case.id for case in CASES)
 
 
-@pytest.mark.parametrize("case", MEANT, ids=by_id)
+@pytest.mark.parametrize("case", RUNNING, ids=by_id)
 def test_the_interpreter_gives_the_cases_meaning(case: Case) -> None:
     plan = plan_of(pipeline_of(case))
     assert differences(case, plan, interpret(plan, case.roots()).ports) == []
@@ -58,10 +49,3 @@ def test_a_run_gives_the_cases_meaning(case: Case, backend: str) -> None:
 def test_what_makes_no_sense_is_refused_by_the_compiler(case: Case) -> None:
     with pytest.raises(DefinitionError):
         plan_of(pipeline_of(case))
-
-
-@pytest.mark.parametrize("case", [case for case in CASES if case.id in WAITING], ids=by_id)
-def test_what_this_version_lacks_is_refused_in_words(case: Case) -> None:
-    waiting = WAITING[case.id]
-    with pytest.raises(UsageError if waiting.compiles else DefinitionError, match=waiting.refusal):
-        list(pipeline_of(case).stream(case.roots(), backend="inline"))

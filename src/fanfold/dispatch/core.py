@@ -207,7 +207,10 @@ class Core:
         for batch in reversed(batches):
             self._worker_of.pop(batch, None)
             commands += self.machine.lose_batch(
-                batch, running=batch == event.running, reason=event.reason
+                batch,
+                running=batch == event.running,
+                reason=event.reason,
+                blamed=event.alone,
             )
         commands.append(RestartWorker(event.worker))
         return commands

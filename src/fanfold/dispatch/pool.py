@@ -11,7 +11,7 @@ AHEAD: Final = 2
 """Batches at one worker: the one that runs and the next, so that no worker waits for transport."""
 
 LEAD_S: Final = 0.002
-"""Work that should lie at a worker, so that it does not wait for the driver: several batches if they are short."""
+"""Work that lies at a worker, so that it need not wait for the driver: several batches if they are short."""
 AHEAD_LIMIT: Final = 6
 
 STARTING: Final = "starting"

@@ -21,6 +21,7 @@ class Batch:
         "count",
         "deaths",
         "entries",
+        "errors",
         "finished",
         "refs",
     )
@@ -34,6 +35,7 @@ class Batch:
         *,
         attempt: int = 1,
         deaths: int = 0,
+        errors: int = 0,
         alone: bool = False,
     ) -> None:
         self.call = call
@@ -44,6 +46,8 @@ class Batch:
         self.attempt = attempt
         self.deaths = deaths
         """Workers that died while they ran its one item (batches that run alone)."""
+        self.errors = errors
+        """Exceptions that its one item alone has raised before."""
         self.alone = alone
         self.finished = 0
         """Tasks that have ended, as a set of positions."""

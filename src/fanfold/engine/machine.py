@@ -25,6 +25,7 @@ from fanfold.engine.bits import below, bit_positions
 from fanfold.engine.chunks import SPAN, Chunk, Lost
 from fanfold.engine.commands import Command, FinishRoots, ReleaseBlocks
 from fanfold.engine.held import HeldBlocks
+from fanfold.engine.identity import identify
 from fanfold.engine.membership import Membership
 from fanfold.engine.needs import Backwards
 from fanfold.engine.placing import place_facts
@@ -93,6 +94,7 @@ class Machine:
             (node.level, self.program.call_outputs[node.index][0]): node.index
             for node in plan.calls()
         }
+        self._retries = {call.index: plan.stages[call.stage].retries for call in plan.calls()}
         self.items_per_level = [0] * len(plan.levels)
         self.batches: dict[int, Batch] = {}
         self._next_batch = 0
@@ -150,8 +152,17 @@ class Machine:
                 return self._start(call, [(retry.chunk, retry.bit)], 1, retry)
         return None
 
-    def lose_batch(self, batch_id: int, *, running: bool, reason: str) -> list[Command]:
-        """The batch's worker died. Unless it was ``running``, its items are simply ready again."""
+    def lose_batch(
+        self, batch_id: int, *, running: bool, reason: str, blamed: bool = True
+    ) -> list[Command]:
+        """The batch's worker died. Unless it was ``running``, its items are simply ready again.
+
+        Args:
+            batch_id: The batch.
+            running: The worker had begun it.
+            reason: Why the worker died, in words.
+            blamed: It alone can have been running; otherwise its items run alone, but the death does not count.
+        """
         batch = self._end_batch(batch_id)
         if batch is None:
             return []
@@ -159,7 +170,7 @@ class Machine:
         if not running and not batch.alone:
             self.queues[batch.call].push_back(entries)
             return self._settle()
-        deaths = batch.deaths + (1 if running else 0)
+        deaths = batch.deaths + (1 if running and blamed else 0)
         for chunk, bits in entries:
             for offset in bit_positions(bits & ~self.queues[batch.call].dead(chunk)):
                 bit = 1 << offset
@@ -171,7 +182,7 @@ class Machine:
                     self._fail_item(batch, chunk, bit, failure)
                 else:
                     self.queues[batch.call].alone.append(
-                        Retry(chunk, bit, batch.attempt + 1, deaths)
+                        Retry(chunk, bit, batch.attempt + 1, deaths, batch.errors)
                     )
         return self._settle()
 
@@ -239,7 +250,7 @@ class Machine:
             chunk, offset = batch.find(task)
             failed[chunk] = failed.get(chunk, 0) | 1 << offset
             if not dead(chunk) >> offset & 1:
-                self._fail_item(batch, chunk, 1 << offset, failure)
+                self._task_failed(batch, chunk, 1 << offset, failure)
         outputs = self.program.call_outputs[batch.call]
         streams = self._placed(event.streams)
         level = self.plan.nodes[batch.call].level
@@ -303,10 +314,10 @@ class Machine:
         for chunk, bits in batch.entries:
             for offset in bit_positions(bits & ~self.queues[batch.call].dead(chunk)):
                 if batch.count == 1:
-                    self._fail_item(batch, chunk, 1 << offset, event.failure)
+                    self._task_failed(batch, chunk, 1 << offset, event.failure)
                 else:
                     self.queues[batch.call].alone.append(
-                        Retry(chunk, 1 << offset, batch.attempt + 1, 0)
+                        Retry(chunk, 1 << offset, batch.attempt + 1)
                     )
 
     # ------------------------------------------------------------------------------ batches
@@ -329,17 +340,21 @@ class Machine:
             refs,
             attempt=attempt,
             deaths=0 if retry is None else retry.deaths,
+            errors=0 if retry is None else retry.errors,
             alone=retry is not None,
         )
         counts = self.counts[call]
         counts.batches += 1
         counts.executed += count
         counts.running += count
-        batch_size = self.plan.stages[node.stage].batch_size
-        if batch_size is not None:
-            counts.capacity += batch_size
+        stage = self.plan.stages[node.stage]
+        if stage.batch_size is not None:
+            counts.capacity += stage.batch_size
+        identity = identify(self.roots, entries) if stage.identities else ()
         skip = () if attempt == 1 else self._released(call, entries[0])
-        return number, RunBatch(number, call, count, columns, attempt=attempt, skip=skip)
+        return number, RunBatch(
+            number, call, count, columns, attempt=attempt, skip=skip, identity=identity
+        )
 
     def _released(self, call: int, entry: Entry) -> tuple[int, ...]:
         """How many children an earlier attempt at an item released, per expansion of the call."""
@@ -356,6 +371,15 @@ class Machine:
             for ref in batch.refs:
                 self.held.drop(ref)
         return batch
+
+    def _task_failed(self, batch: Batch, chunk: Chunk, bit: int, failure: Failure) -> None:
+        """A task failed by itself: it is tried again, if its stage says so."""
+        if failure.kind == "raised" and batch.errors < self._retries[batch.call]:
+            self.queues[batch.call].alone.append(
+                Retry(chunk, bit, batch.attempt + 1, batch.deaths, batch.errors + 1)
+            )
+        else:
+            self._fail_item(batch, chunk, bit, failure)
 
     def _fail_item(self, batch: Batch, chunk: Chunk, bit: int, failure: Failure) -> None:
         name = self.counts[batch.call].name

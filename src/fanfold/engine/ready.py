@@ -25,7 +25,10 @@ class Retry:
     chunk: Chunk
     bit: int
     attempt: int
-    deaths: int
+    deaths: int = 0
+    """Workers that died while they ran it alone."""
+    errors: int = 0
+    """Exceptions that it alone raised."""
 
 
 class ReadyQueue:

@@ -187,11 +187,17 @@ class _Meaning:
         if (node.index, at, case) not in self._made:
             row = self._row(ports_read(node), at, case)
             ready = row.outcome is Outcome.DONE
-            who = ItemRun(self._keys[at[0]], at[:-1], at[-1], 1)
-            self._made[node.index, at, case] = (
-                self._stages.run(node, row.value, who) if ready else Made()
-            )
+            self._made[node.index, at, case] = self._tried(node, row.value, at) if ready else Made()
         return self._made[node.index, at, case]
+
+    def _tried(self, node: CallNode, values: Sequence[Any], at: Ordinals) -> Made:
+        """What the stage makes of an item in the end: after an exception it has as many tries as it says."""
+        who = ItemRun(self._keys[at[0]], at[:-1], at[-1], 1)
+        for _ in range(self._plan.stages[node.stage].retries):
+            made = self._stages.run(node, values, who)
+            if made.failure is None or made.failure.kind != "raised":
+                return made
+        return self._stages.run(node, values, who)
 
     def expansion(self, level: int, at: Ordinals, case: Case) -> tuple[Item, list[Row]]:
         """The expansion of item ``at`` into ``level``: its outcome, and a row of values per child.
