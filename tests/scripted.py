@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from fanfold.dispatch.core import Core
-from fanfold.engine.commands import Command, FinishRoots, ReleaseBlocks, StartBatch
+from fanfold.engine.commands import Command, FinishRoots, ReleaseBlocks, StartBatch, TrimBatch
 from fanfold.engine.invariants import check
 from fanfold.failures import Failure
 from fanfold.plan import Plan
@@ -53,6 +53,7 @@ class Script:
         self.results: list[RootResult] = []
         self.released: list[object] = []
         self.restarted: list[int] = []
+        self.on_trim: Callable[[TrimBatch], object] = lambda _: None
         self._refs = itertools.count(1)
         for worker in workers:
             self.event(WorkerStarted(worker.worker))
@@ -77,6 +78,8 @@ class Script:
                     self.running.append((command.worker, command.batch))
                 case FinishRoots():
                     self.results += command.results
+                case TrimBatch():
+                    self.on_trim(command)
                 case ReleaseBlocks():
                     self.released += command.refs
                 case _:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from fanfold.failures import ItemFailure, ParentFailure
@@ -105,7 +106,7 @@ class Batched:
     """One of the functions above over lists; the number tells two stages of one function apart."""
 
     def __init__(self, name: str, number: int) -> None:
-        self._one = identity if name == "flaky_once" else globals()[name]
+        self._one: Callable[..., Any] = identity if name == "flaky_once" else globals()[name]
         self._fresh = name == "flaky_once"
         """It raises on the first batch that it sees."""
 

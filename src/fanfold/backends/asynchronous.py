@@ -20,7 +20,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from fanfold.backends.worker import BatchRun, StageRunner, show_failed_close
+from fanfold.backends.worker import TRIMMED, BatchRun, StageRunner, show_failed_close
 from fanfold.coroutines import OwnLoop
 from fanfold.protocol import RunBatch
 from fanfold.stage_context import current
@@ -73,7 +73,7 @@ class AsyncRunner(StageRunner):
         returned, error = await self._ended(asyncio.ensure_future(self._call(run, None, columns)))
         if error is None:
             try:
-                results = run.results_of(returned)
+                results = run.results_of(returned, run.batch.count)
             except BaseException as broken:
                 return broken
             run.deliver(results)
@@ -110,6 +110,8 @@ class AsyncRunner(StageRunner):
                 if self.note is not None:
                     self.note(tuple(self._under_way))
             with current(run.context.at(task)):
+                if task is not None and self.trimmed(run.batch.batch) >> task & 1:
+                    return None, TRIMMED
                 try:
                     return await run.call(values), None
                 except asyncio.CancelledError as error:

@@ -115,6 +115,14 @@ class Backend(Protocol):
         ``max_in_flight`` at a time if its stage is asynchronous. Never blocks."""
         ...
 
+    def trim(self, worker: int, batch: int, tasks: int) -> None:
+        """Some tasks of a batch that was submitted need not run any more, a bit for each.
+
+        A worker leaves out those that it has not begun (and closes a generator that it has), and tells of them
+        as failed, which nobody heeds. What comes too late has no effect. Never blocks.
+        """
+        ...
+
     def restart(self, worker: int) -> None:
         """Replace a worker that died. Its number stays; ``WorkerStarted`` comes again."""
         ...

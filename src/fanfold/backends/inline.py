@@ -88,6 +88,8 @@ class InlineBackend:
         """Classes, by number, whose ``setup_on_node`` has run."""
         self._specs: dict[int, WorkerSpec] = {}
         self._batches: deque[tuple[int, RunBatch]] = deque()
+        self._trimmed: dict[int, int] = {}
+        """By batch: tasks that need not run any more."""
         self._starting: deque[int] = deque()
         self._plan: Plan | None = None
         self._writer: RecordWriter | None = None
@@ -105,6 +107,10 @@ class InlineBackend:
     def submit(self, worker: int, batch: RunBatch) -> None:
         """Queue a batch."""
         self._batches.append((worker, batch))
+
+    def trim(self, worker: int, batch: int, tasks: int) -> None:
+        """Note it for when the batch's turn comes."""
+        self._trimmed[batch] = self._trimmed.get(batch, 0) | tasks
 
     def restart(self, worker: int) -> None:
         """Construct the stage anew; no worker dies here, but the contract has it."""
@@ -163,6 +169,7 @@ class InlineBackend:
         if self._batches and not self._events:
             worker, batch = self._batches.popleft()
             self._runners[worker].run(batch)
+            self._trimmed.pop(batch.batch, None)
         events, self._events = self._events, []
         return events
 
@@ -184,6 +191,7 @@ class InlineBackend:
         except self._contain as error:
             self._tell([worker_failed(worker, error, spec.name)])
             return
+        runner.trimmed = lambda batch: self._trimmed.get(batch, 0)
         self._runners[worker] = runner
         self._tell([WorkerStarted(worker)])
 

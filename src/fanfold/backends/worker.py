@@ -48,6 +48,17 @@ Once: TypeAlias = Callable[[int, Callable[[], object]], object]
 """Given the number of a class and its set-up, calls it if nobody on this node has."""
 
 
+Trimmed: TypeAlias = Callable[[int], int]
+"""Given the number of a batch, which of its tasks need not run any more: a bit for each."""
+TRIMMED: Final = ItemFailure("it need not run any more", code="trimmed")
+"""How a task ends that is left out. Nobody heeds it: its item has ended already."""
+
+
+def nothing_trimmed(batch: int) -> int:
+    """For workers whom nobody tells."""
+    return 0
+
+
 class ContractBroken(Exception):
     """A user's stage gave something of the wrong shape; the message says what was expected."""
 
@@ -96,6 +107,8 @@ class StageRunner:
         self._static: dict[int, Mapping[str, Any]] = {}
         self._contexts: dict[int, Context] = {}
         self._counts = Counts()
+        self.trimmed: Trimmed = nothing_trimmed
+        """Asked on the way which tasks need not run any more."""
 
     def construct(self) -> None:
         """Make the stage's callable; a class is set up on the node and constructed here, once.
@@ -145,7 +158,7 @@ class StageRunner:
         with current(run.context):
             try:
                 columns = self._values.read(batch.columns)
-                results = run.call_once(columns) if batched else None
+                results = run.call_once(columns, self.trimmed(batch.batch)) if batched else None
             except BaseException as error:
                 if self._blame(run, error):
                     return
@@ -190,6 +203,7 @@ class StageRunner:
             delivery,
             self.failure,
             self._clock,
+            self.trimmed,
         )
 
     def _blame(self, run: BatchRun, error: BaseException) -> bool:
@@ -255,6 +269,7 @@ class BatchRun:
         delivery: Delivery,
         failure: Callable[[BaseException], Failure],
         clock: Callable[[], float],
+        trimmed: Trimmed,
     ) -> None:
         self.batch = batch
         self.context = context
@@ -271,6 +286,8 @@ class BatchRun:
         self._whole = bool(delivery.has_items)
         self._due_s = clock() + RELEASE_S
         self._flush_s = 0.0
+        self._ask_trimmed = trimmed
+        self._trimmed = 0
         self.busy_s: float = 0.0
         """Time spent in the user's code."""
 
@@ -284,32 +301,51 @@ class BatchRun:
 
     # ------------------------------------------------------------------------------ batched stages
 
-    def call_once(self, columns: Sequence[list[Any]]) -> list[Any]:
+    def call_once(self, columns: Sequence[list[Any]], trimmed: int = 0) -> list[Any]:
         """Run a batched stage on lists; its results, one for each item.
+
+        Args:
+            columns: A list for each input.
+            trimmed: Tasks that are left out, a bit for each; in their places are failures that nobody heeds.
 
         Raises:
             ContractBroken: It returned something else.
             BaseException: What the user's code raises.
         """
+        count = self.batch.count
+        kept = (
+            [task for task in range(count) if not trimmed >> task & 1] if trimmed else range(count)
+        )
+        if not kept:
+            return [TRIMMED] * count
+        if len(kept) < count and not self.batch.identity:  # whose context tells of all its items
+            columns = [[column[task] for task in kept] for column in columns]
+        else:
+            kept = range(count)
         started = self._clock()
         try:
-            return self.results_of(self.call(columns))
+            results = self.results_of(self.call(columns), len(kept))
         finally:
             self.busy_s = self._clock() - started
+        if len(kept) == count:
+            return results
+        whole: list[Any] = [TRIMMED] * count
+        for task, result in zip(kept, results, strict=True):
+            whole[task] = result
+        return whole
 
-    def results_of(self, returned: Any) -> list[Any]:
-        """What a batched stage returned, as a list.
+    def results_of(self, returned: Any, count: int) -> list[Any]:
+        """What a batched stage returned for so many items, as a list.
 
         Raises:
             ContractBroken: It is something else, or not one result for each item.
         """
         results = listed(returned)
-        if results is not None and len(results) == self.batch.count:
+        if results is not None and len(results) == count:
             return results
         got = kind_of(returned) if results is None else f"{len(results)}"
         raise ContractBroken(
-            f"for a batch of {self.batch.count} items it must return a list of {self.batch.count} "
-            f"results, got {got}"
+            f"for a batch of {count} items it must return a list of {count} results, got {got}"
         )
 
     def deliver(self, results: list[Any]) -> None:
@@ -351,11 +387,12 @@ class BatchRun:
         last = self.batch.count - 1
         started = self._clock()
         identified = bool(self.batch.identity)
+        self._trimmed = self._ask_trimmed(self.batch.batch)
         for task, values in enumerate(zip(*columns, strict=True)):
             if identified:
                 self.context.move(task)
             try:
-                self.take(task, self.call(values))
+                self.take(task, TRIMMED if self._trimmed >> task & 1 else self.call(values))
             except BaseException as error:
                 self.fail(task, error)
             if task != last and self._clock() >= self._due_s:
@@ -385,6 +422,7 @@ class BatchRun:
         """Report on the way."""
         started = self._clock()
         self.delivery.flush(stop)
+        self._trimmed = self._ask_trimmed(self.batch.batch)
         now = self._clock()
         self._flush_s += now - started
         self._due_s = now + RELEASE_S
@@ -472,6 +510,8 @@ class BatchRun:
                     self._flush(task)
                     if task in delivery.failures:
                         break  # something of it could not be stored
+                    if self._trimmed >> task & 1:
+                        raise TRIMMED
                     collected = _Collected(task, delivery)
                     targets, room = collected.targets, collected.room
         finally:

@@ -33,7 +33,7 @@ from fanfold.dispatch.pool import (
     Worker,
 )
 from fanfold.engine.chunks import SPAN
-from fanfold.engine.commands import Command, RestartWorker, StartBatch, StopRun
+from fanfold.engine.commands import Command, RestartWorker, StartBatch, StopRun, TrimBatch
 from fanfold.engine.machine import Machine
 from fanfold.engine.statistics import Statistics
 from fanfold.plan import CallNode, Plan, ports_made, ports_read
@@ -136,7 +136,11 @@ class Core:
                 return []
             case BatchFinished() | BatchRaised():
                 self._batch_ended(event)
-        return self.machine.handle(event)
+        commands = self.machine.handle(event)
+        for batch, tasks in self.machine.take_trimmed().items():
+            if batch in self._worker_of:
+                commands.append(TrimBatch(self._worker_of[batch].number, batch, tasks))
+        return commands
 
     def dispatch(self, time_s: float) -> list[Command]:
         """Give work to workers; call it after the events of one poll were handled."""

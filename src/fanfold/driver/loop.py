@@ -31,6 +31,7 @@ from fanfold.engine.commands import (
     RestartWorker,
     StartBatch,
     StopRun,
+    TrimBatch,
 )
 from fanfold.engine.statistics import Statistics
 from fanfold.errors import FanfoldError, InternalError, RunStopped, SetupError, SinkError
@@ -312,6 +313,8 @@ class Loop:
                 case StartBatch():
                     self._moved = True
                     self._backend.submit(command.worker, command.batch)
+                case TrimBatch():
+                    self._backend.trim(command.worker, command.batch, command.tasks)
                 case ReleaseBlocks():
                     self._backend.release(command.refs)
                 case FinishRoots():

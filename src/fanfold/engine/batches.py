@@ -89,6 +89,18 @@ class Batch:
         if last is not None:
             yield last, bits
 
+    def tasks_of(self, chunk: Chunk, items: int) -> int:
+        """Those of its tasks that are among some items, and have not ended."""
+        if not any(entry is chunk and bits & items for entry, bits in self.entries):
+            return 0
+        return sum(
+            1 << task
+            for task in range(self.count)
+            if not self.finished >> task & 1
+            and self.item(task)[0] is chunk
+            and items >> self.item(task)[1] & 1
+        )
+
     def items(self, tasks: Sequence[int]) -> list[Entry]:
         """The entries of some tasks."""
         if len(tasks) == self.count:

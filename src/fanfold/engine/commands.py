@@ -26,6 +26,15 @@ class RestartWorker:
 
 
 @dataclass(frozen=True, slots=True)
+class TrimBatch:
+    """Tasks of a batch at a worker need not run any more: a bit for each."""
+
+    worker: int
+    batch: int
+    tasks: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReleaseBlocks:
     """Nobody reads these blocks any more."""
 
@@ -47,4 +56,4 @@ class StopRun:
     failure: Failure
 
 
-Command: TypeAlias = StartBatch | RestartWorker | ReleaseBlocks | FinishRoots | StopRun
+Command: TypeAlias = StartBatch | TrimBatch | RestartWorker | ReleaseBlocks | FinishRoots | StopRun

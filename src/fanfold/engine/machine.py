@@ -106,6 +106,7 @@ class Machine:
         }
         self._incoming: list[_PlacedStream] = []
         """The streams of the event that is being taken in."""
+        self._trimmed: dict[int, int] = {}
         self._commands: list[Command] = []
 
     # ------------------------------------------------------------------------------ the door
@@ -413,6 +414,17 @@ class Machine:
                 else:
                     chunk.given_up.setdefault(slot, []).append((parent, cause))
 
+    def _trim(self, call: int, chunk: Chunk, items: int) -> None:
+        """Items that are at workers need not run any more."""
+        for number, batch in self.batches.items():
+            if batch.call == call and (tasks := batch.tasks_of(chunk, items)):
+                self._trimmed[number] = self._trimmed.get(number, 0) | tasks
+
+    def take_trimmed(self) -> dict[int, int]:
+        """By batch at a worker: tasks that need not run any more, since the last call."""
+        trimmed, self._trimmed = self._trimmed, {}
+        return trimmed
+
     def _condemn_late(self, chunk: Chunk, new: int) -> None:
         """Children of condemned parents that came afterwards."""
         assert chunk.parent is not None
@@ -511,6 +523,9 @@ class Machine:
         call = self._call_of_slot.get((chunk.level, slot))
         if call is not None:
             self.queues[call].results(chunk, 0)
+            taken = suppressed & chunk.done[self.program.taken[call]]
+            if taken:
+                self._trim(call, chunk, taken)
             counts = self.counts[call]
             counts.dropped += dropped.bit_count()
             counts.failed += failed.bit_count()

@@ -27,6 +27,7 @@ from fanfold.engine.commands import (
     RestartWorker,
     StartBatch,
     StopRun,
+    TrimBatch,
 )
 from fanfold.engine.observed import observe
 from fanfold.engine.statistics import Statistics
@@ -167,6 +168,8 @@ class ObservedRun:
                     self._backend.submit(command.worker, command.batch)
                 case RestartWorker():
                     self._backend.restart(command.worker)
+                case TrimBatch():
+                    self._backend.trim(command.worker, command.batch, command.tasks)
                 case ReleaseBlocks():
                     self._backend.release(command.refs)
                 case FinishRoots():

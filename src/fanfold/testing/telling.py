@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fanfold.columns import get_field
+from fanfold.failures import Failure
 from fanfold.plan import CallNode, CallStreams, Expansion, Path, Plan, Stream
 from fanfold.protocol import (
     BatchEvent,
@@ -29,6 +30,9 @@ from fanfold.protocol import (
 )
 from fanfold.testing.memory import Blocks
 from fanfold.testing.usercode import NOBODY, Made, Stages, is_bool
+
+TRIMMED: Final = Failure(kind="declared", message="it need not run any more")
+"""How a task ends that is left out; nobody may heed it."""
 
 
 class Told(NamedTuple):
@@ -53,8 +57,17 @@ class Teller:
     ) -> None:
         self._plan, self._blocks, self._random = plan, blocks, random
         self.stages: Stages = Stages(plan, tracebacks=tracebacks)
+        self._trimmed: dict[int, int] = {}
         self.mishaps: Counter[str] = Counter()
         """Tasks that went wrong, by the kind of their failure; ``half`` if children were out by then."""
+
+    def trim(self, batch: int, tasks: int) -> None:
+        """Leave out tasks of a batch that has not begun."""
+        self._trimmed[batch] = self._trimmed.get(batch, 0) | tasks
+
+    def to_run(self, batch: RunBatch) -> int:
+        """How many tasks of a batch are not left out."""
+        return batch.count - self._trimmed.get(batch.batch, 0).bit_count()
 
     def run(self, batch: RunBatch) -> Told:
         """Run the users' code over a batch and tell of it."""
@@ -63,7 +76,7 @@ class Teller:
         columns = [self._blocks.read(column) for column in batch.columns]
         rows = list(zip(*columns, strict=True))
         assert len(rows) == batch.count, "a batch has as many rows as it says"
-        return self._tell(batch, call, self._made(call, rows, _who(batch)))
+        return self._tell(batch, call, self._made(batch, call, rows))
 
     def again(self, events: Sequence[BatchEvent]) -> list[BatchEvent]:
         """The same events once more, with blocks of their own."""
@@ -89,12 +102,14 @@ class Teller:
             if isinstance(event, (ChildrenReleased, TasksFinished)):
                 self._blocks.release(s.rows.ref for s in event.streams if s.rows is not None)
 
-    def _made(
-        self, call: CallNode, rows: Sequence[tuple[Any, ...]], who: Sequence[ItemRun]
-    ) -> list[Made]:
+    def _made(self, batch: RunBatch, call: CallNode, rows: Sequence[tuple[Any, ...]]) -> list[Made]:
         """What became of each item, up to one that kills its worker."""
         made: list[Made] = []
-        for row, item in zip(rows, who, strict=True):
+        trimmed = self._trimmed.pop(batch.batch, 0)
+        for task, (row, item) in enumerate(zip(rows, _who(batch), strict=True)):
+            if trimmed >> task & 1:
+                made.append(Made(failure=TRIMMED))
+                continue
             one = self.stages.run(call, row, item)
             if one.failure is not None:
                 self.mishaps["half" if one.released else one.failure.kind] += 1

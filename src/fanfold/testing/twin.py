@@ -60,6 +60,9 @@ class Twin:
     def submit(self, worker: int, batch: RunBatch) -> None:
         self._batches[worker].append(batch)
 
+    def trim(self, worker: int, batch: int, tasks: int) -> None:
+        self._teller.trim(batch, tasks)
+
     def restart(self, worker: int) -> None:
         self._told[worker].append(self._constructed(worker))
 

@@ -35,7 +35,7 @@ from fanfold.backends.local.shelf import SHELF, Shelf, ThreadValues
 from fanfold.backends.local.shipping import ship
 from fanfold.backends.local.store import BlockRef
 from fanfold.backends.local.threads import Bell, Lease, ThreadWorker
-from fanfold.backends.local.wire import pack_work, unpack_events
+from fanfold.backends.local.wire import pack_trim, pack_work, unpack_events
 from fanfold.backends.local.zygote import CLOSE_S, GRACE_S
 from fanfold.backends.readers import leaving
 from fanfold.backends.stage_plan import StagePlan, stage_plan
@@ -241,6 +241,14 @@ class LocalBackend:
         member = self._members[worker]
         member.batches.append(batch.batch)
         self._send(member, pack_work(batch, member.take_freed()))
+
+    def trim(self, worker: int, batch: int, tasks: int) -> None:
+        """Tell the worker, with the next poll."""
+        thread = self._threads.get(worker)
+        if thread is not None:
+            thread.trim(batch, tasks)
+        elif batch in self._members[worker].batches:
+            self._send(self._members[worker], pack_trim(batch, tasks))
 
     def write(self, results: Sequence[RootResult]) -> None:
         """Queue roots for the writer."""

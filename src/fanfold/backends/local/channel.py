@@ -138,6 +138,20 @@ class WorkerChannel:
         self._ready.clear()
         return messages if heard or messages else None
 
+    def arrived(self) -> list[Any]:
+        """The messages that have arrived, without waiting; the end of the driver is left for later."""
+        while True:
+            try:
+                data = self._socket.recv(_CHUNK_BYTES, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                break
+            if not data:
+                break
+            self._ready.extend(self._frames.feed(data))
+        messages = list(self._ready)
+        self._ready.clear()
+        return messages
+
     def fileno(self) -> int:
         """The descriptor by which it is known that something has arrived."""
         return self._socket.fileno()

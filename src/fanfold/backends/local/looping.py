@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from fanfold.backends.asynchronous import AsyncRunner
 from fanfold.backends.base import worker_failed
+from fanfold.backends.local.wire import Work
 from fanfold.protocol import Event, RunBatch, WorkerStarted
 
 
@@ -26,16 +27,28 @@ class Host:
     def __init__(self, runner: AsyncRunner) -> None:
         self._runner = runner
         self._tasks: set[asyncio.Task[None]] = set()
+        self._trimmed: dict[int, int] = {}
+        """By batch: tasks that need not run any more."""
+        runner.trimmed = lambda batch: self._trimmed.get(batch, 0)
         self._idle_s = time.perf_counter()
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the worker is to stop; with the exception, if something broke."""
 
-    def begin(self, batch: RunBatch) -> None:
+    def take(self, message: Work) -> None:
+        """A message has come."""
+        if message.batch is not None:
+            self._begin(message.batch)
+        if message.trim is not None:
+            batch, tasks = message.trim
+            self._trimmed[batch] = self._trimmed.get(batch, 0) | tasks
+
+    def _begin(self, batch: RunBatch) -> None:
         """Begin a batch as soon as there is room for it."""
         wait_s = 0.0 if self._tasks else time.perf_counter() - self._idle_s
         task = asyncio.get_running_loop().create_task(self._runner.work(batch, wait_s=wait_s))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        task.add_done_callback(lambda _: self._trimmed.pop(batch.batch, None))
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

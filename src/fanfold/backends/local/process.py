@@ -29,6 +29,7 @@ from fanfold.backends.base import (
 )
 from fanfold.backends.local.board import Board
 from fanfold.backends.local.channel import WorkerChannel
+from fanfold.backends.local.inbox import Inbox
 from fanfold.backends.local.messages import CloseWriter, Setup, Write
 from fanfold.backends.local.node import Node
 from fanfold.backends.local.store import ArenaValues
@@ -112,17 +113,21 @@ def _serve_stage(setup: Setup, channel: WorkerChannel) -> None:
         return
     try:
         emit([WorkerStarted(number, pid=pid)])
+        inbox = Inbox(
+            lambda: None if (packed := channel.receive()) is None else unpack_work(packed),
+            lambda: map(unpack_work, channel.arrived()),
+            values.free,
+        )
+        runner.trimmed = inbox.trimmed
         while True:
             started_s = time.perf_counter()
-            packed = channel.receive()
-            if packed is None:
+            batch = inbox.next()
+            if batch is None:
                 return
-            batch, freed = unpack_work(packed)
-            values.free(freed)
-            if batch is not None:
-                board.begin(number, batch.batch)
-                runner.run(batch, wait_s=time.perf_counter() - started_s)
-                board.clear(number)
+            board.begin(number, batch.batch)
+            runner.run(batch, wait_s=time.perf_counter() - started_s)
+            board.clear(number)
+            inbox.ended(batch.batch)
     finally:
         runner.close()  # also if the run has ended before it could report
 
@@ -160,10 +165,9 @@ def _serve_asynchronous(
             host.stop()
             return
         for packed in messages:
-            batch, freed = unpack_work(packed)
-            values.free(freed)
-            if batch is not None:
-                host.begin(batch)
+            message = unpack_work(packed)
+            values.free(message.freed)
+            host.take(message)
 
     runner = AsyncRunner(plan, values, emit, worker=setup.name, run=setup.run, once=once)
     runner.note = note

@@ -16,13 +16,15 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fanfold.backends.base import BackendEvent, RunFacts, worker_failed
+from fanfold.backends.local.inbox import Inbox
 from fanfold.backends.local.member import Holding
 from fanfold.backends.local.shelf import ThreadValues
 from fanfold.backends.local.store import BlockRef
+from fanfold.backends.local.wire import Work
 from fanfold.backends.stage_plan import StagePlan
 from fanfold.backends.worker import Once, StageRunner
 from fanfold.protocol import Event, RunBatch, WorkerStarted
@@ -139,9 +141,9 @@ class ThreadWorker(Holding):
         self._run = run
         self._once = once
         self._lease = lease
-        self._inbox: queue.SimpleQueue[tuple[RunBatch | None, tuple[BlockRef, ...]] | None] = (
-            queue.SimpleQueue()
-        )
+        self._inbox: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
+        self._over = False
+        """In its own thread: it has heard that there is no more to come."""
         self._host: Host | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         lease.enter()
@@ -152,7 +154,12 @@ class ThreadWorker(Holding):
 
     def post(self, batch: RunBatch | None, freed: tuple[BlockRef, ...]) -> None:
         """Send a batch (or nothing), and the blocks of its arena that are free again."""
-        self._inbox.put((batch, freed))
+        self._inbox.put(Work(batch, freed))
+        self._wake()
+
+    def trim(self, batch: int, tasks: int) -> None:
+        """Some tasks of a batch need not run any more."""
+        self._inbox.put(Work(trim=(batch, tasks)))
         self._wake()
 
     def stop(self) -> None:
@@ -197,17 +204,32 @@ class ThreadWorker(Holding):
             return
         try:
             self._tell([WorkerStarted(self.number, pid=os.getpid())])
+            inbox = Inbox(self._next, self._arrived, self._values.free)
+            runner.trimmed = inbox.trimmed
             while True:
                 started_s = time.perf_counter()
-                message = self._inbox.get()
-                if message is None:
+                batch = inbox.next()
+                if batch is None:
                     return
-                batch, freed = message
-                self._values.free(freed)
-                if batch is not None and not self._bell.closed:
+                if not self._bell.closed:
                     runner.run(batch, wait_s=time.perf_counter() - started_s)
+                inbox.ended(batch.batch)
         finally:
             runner.close()  # also of one that was left behind: the process lives on
+
+    def _next(self) -> Work | None:
+        return None if self._over else self._inbox.get()
+
+    def _arrived(self) -> Iterator[Work]:
+        while not self._over:
+            try:
+                message = self._inbox.get_nowait()
+            except queue.Empty:
+                return
+            if message is None:
+                self._over = True
+            else:
+                yield message
 
     def _serve_asynchronous(self) -> None:
         from fanfold.backends.asynchronous import AsyncRunner  # asyncio is for those who need it
@@ -232,7 +254,5 @@ class ThreadWorker(Holding):
             if message is None:
                 self._host.stop()
                 return
-            batch, freed = message
-            self._values.free(freed)
-            if batch is not None:
-                self._host.begin(batch)
+            self._values.free(message.freed)
+            self._host.take(message)

@@ -7,7 +7,7 @@ get the time at which they arrive.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from fanfold.backends.base import (
     BackendEvent,
@@ -103,6 +103,21 @@ def unpack_events(packed: Sequence[Packed], time_s: float) -> list[Event | Backe
     return events
 
 
+class Work(NamedTuple):
+    """What a worker is sent."""
+
+    batch: RunBatch | None = None
+    freed: tuple[BlockRef, ...] = ()
+    """Blocks of its arena that are free again."""
+    trim: tuple[int, int] | None = None
+    """A batch that was sent before, and which of its tasks need not run any more: a bit for each."""
+
+
+def pack_trim(batch: int, tasks: int) -> Packed:
+    """To a worker: some tasks of a batch need not run any more."""
+    return None, (), (batch, tasks)
+
+
 def pack_work(batch: RunBatch | None, freed: tuple[BlockRef, ...]) -> Packed:
     """To a worker: a batch (or nothing) and the blocks of its arena that are free again."""
     if batch is None:
@@ -112,12 +127,12 @@ def pack_work(batch: RunBatch | None, freed: tuple[BlockRef, ...]) -> Packed:
     return tuple(batch._replace(identity=tuple(map(tuple, batch.identity)))), freed  # type: ignore[arg-type]
 
 
-def unpack_work(packed: Packed) -> tuple[RunBatch | None, tuple[BlockRef, ...]]:
-    """What :func:`pack_work` was given."""
-    fields, freed = packed
+def unpack_work(packed: Packed) -> Work:
+    """What :func:`pack_work` or :func:`pack_trim` was given."""
+    fields, freed, *trim = packed
     if fields is None:
-        return None, freed
+        return Work(None, freed, trim[0] if trim else None)
     batch = RunBatch._make(fields)
     if batch.identity:
         batch = batch._replace(identity=tuple(map(ItemRun._make, batch.identity)))
-    return batch, freed
+    return Work(batch, freed)

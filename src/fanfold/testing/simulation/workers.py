@@ -119,6 +119,10 @@ class SimulatedWorkers:
         self._sent += 1
         self._go_on(worker)
 
+    def trim(self, worker: int, batch: int, tasks: int) -> None:
+        """Leave out tasks of a batch that has not begun."""
+        self._teller.trim(batch, tasks)
+
     def restart(self, worker: int) -> None:
         """Make the worker anew."""
         self._make(worker)
@@ -226,7 +230,7 @@ class SimulatedWorkers:
             self._tell(worker, span_s, [WorkerDied(worker, "it died before it began")])
             return
         state.running = True
-        self.items_started[batch.call] += batch.count
+        self.items_started[batch.call] += self._teller.to_run(batch)
         told = self._teller.run(batch)
         events: list[Event] = [*told.events]
         if fault in ("death_while", "late"):
