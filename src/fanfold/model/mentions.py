@@ -46,7 +46,8 @@ def _functions(thing: Any) -> Iterator[FunctionType]:
     """The plain functions that make up a callable."""
     while isinstance(thing, functools.partial):
         thing = thing.func
-    thing = inspect.unwrap(thing) if callable(thing) else thing
+    if isinstance(thing, FunctionType):  # other objects may do anything when they are asked
+        thing = inspect.unwrap(thing)
     if inspect.ismethod(thing):
         yield from _functions(thing.__self__)
         thing = thing.__func__

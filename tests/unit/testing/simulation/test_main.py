@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fanfold.engine.machine import Machine
+from fanfold.engine.held import HeldBlocks
 from fanfold.testing.simulation import FAULTS, CaseFile
 from fanfold.testing.simulation.__main__ import main
 
@@ -53,7 +53,7 @@ def test_a_failing_case_is_kept_and_replays(
 ) -> None:
     arguments = ["--runs", "200", "--seed", "0", "--json", "--stop", "1", "--keep", str(tmp_path)]
     with monkeypatch.context() as patch:
-        patch.setattr(Machine, "_discard", lambda machine, streams: None)
+        patch.setattr(HeldBlocks, "discard", lambda blocks, streams: None)
         assert main(arguments) == 1
         told = result(capsys)
         (file,) = tmp_path.glob("*.json")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fanfold.engine.machine import Machine
+from fanfold.engine.held import HeldBlocks
 from fanfold.testing.simulation import Case, draw_case
 from fanfold.testing.simulation.campaign import campaign, failing_case
 from fanfold.testing.simulation.shrinking import bypassed, reductions, shrink, without
@@ -60,7 +60,7 @@ def test_the_number_of_tries_is_bounded() -> None:
 
 
 def test_a_case_with_a_fault_of_the_engine_gets_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Machine, "_discard", lambda machine, streams: None)  # late blocks stay
+    monkeypatch.setattr(HeldBlocks, "discard", lambda blocks, streams: None)  # late blocks stay
     (seed,) = campaign(range(100), failures=1).failing
     file = failing_case(draw_case(seed), about="late blocks")
     assert file.violations[0].startswith("leak: ")
