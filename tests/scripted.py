@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from fanfold.dispatch.core import Core
-from fanfold.engine.commands import Command, FinishRoots, ReleaseBlocks, StartBatch, TrimBatch
+from fanfold.dispatch.stopping import ON_REQUEST, StopRules
+from fanfold.engine.commands import (
+    Command,
+    FinishRoots,
+    ReleaseBlocks,
+    StartBatch,
+    StopRun,
+    TrimBatch,
+)
 from fanfold.engine.invariants import check
 from fanfold.failures import Failure
 from fanfold.plan import Plan
@@ -39,7 +47,14 @@ class Replica:
 class Script:
     """Plays the driver and all workers of one plan; blocks are numbers, values do not exist."""
 
-    def __init__(self, plan: Plan, *, replicas: int = 1, checked: bool = True) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        replicas: int = 1,
+        checked: bool = True,
+        rules: StopRules = ON_REQUEST,
+    ) -> None:
         self.plan = plan
         workers = [
             Replica(number, stage.index, f"{stage.name}[{i}]")
@@ -47,13 +62,14 @@ class Script:
                 (stage, i) for stage in plan.stages for i in range(replicas)
             )
         ]
-        self.core = Core(plan, workers)
+        self.core = Core(plan, workers, rules=rules)
         self.checked = checked
         self.running: list[tuple[int, RunBatch]] = []
         self.results: list[RootResult] = []
         self.released: list[object] = []
         self.restarted: list[int] = []
         self.on_trim: Callable[[TrimBatch], object] = lambda _: None
+        self.stops: list[StopRun] = []
         self._refs = itertools.count(1)
         for worker in workers:
             self.event(WorkerStarted(worker.worker))
@@ -82,6 +98,8 @@ class Script:
                     self.on_trim(command)
                 case ReleaseBlocks():
                     self.released += command.refs
+                case StopRun():
+                    self.stops.append(command)
                 case _:
                     self.restarted.append(getattr(command, "worker", -1))
 
@@ -114,10 +132,12 @@ class Script:
     def seal(self, batch: RunBatch, tasks: Iterable[int], *, node: int = 1) -> None:
         self.event(ExpansionSealed(batch.batch, node, tuple(tasks), attempt=batch.attempt))
 
-    def finish(self, batch: RunBatch, failures: dict[int, str] | None = None) -> None:
+    def finish(
+        self, batch: RunBatch, failures: dict[int, str] | None = None, kind: str = "declared"
+    ) -> None:
         """All tasks end; ``failures`` maps tasks to messages."""
         failed = tuple(
-            (task, Failure(kind="declared", message=m)) for task, m in (failures or {}).items()
+            (task, Failure(kind=kind, message=m)) for task, m in (failures or {}).items()
         )
         streams = tuple(
             self.rows(stream.port, batch.count - len(failed))

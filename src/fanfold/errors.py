@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fanfold.parts import Where
+
+if TYPE_CHECKING:
+    from fanfold.failures import Failure
 
 
 class FanfoldError(Exception):
@@ -81,9 +84,15 @@ class SinkValueError(SinkError):
 
 
 class RunStopped(FanfoldError):
-    """A run ended early on purpose: interrupted, or stopped by a rule that the user set."""
+    """Failures stopped a run before its end: a call that only fails, more failed roots than ``max_failed``
+    allows, or a stage with ``on_error="stop"``.
 
-    exit_code = 130
+    Roots that had ended are written (or were handed out); open ones are *unfinished*, not failed.
+    """
+
+    exit_code = 1
+    failure: Failure | None = None
+    """The first failure that led to it."""
 
 
 class InternalError(FanfoldError):

@@ -34,7 +34,7 @@ R = TypeVar("R")
 
 
 _ANNOUNCED: Final = frozenset(
-    ("max_failed", "memory", "resume", "retries", "retry_failed", "timeout", "timeout_s")
+    ("memory", "resume", "retries", "retry_failed", "timeout", "timeout_s")
 )
 """Run options that will come; the last ones are often looked for here, where a stage will have them."""
 
@@ -260,6 +260,7 @@ class Pipeline(Generic[P, R]):
         run_dir: str | PathLike[str] | None = None,
         order: Literal["source", "completed"] = "source",
         limit: int | None = None,
+        max_failed: int | float | None = None,
         progress: bool | None = None,
         duplicates: Literal["error", "first"] = "error",
         seed: int = 0,
@@ -275,6 +276,8 @@ class Pipeline(Generic[P, R]):
             run_dir: Where ``report.json`` and ``failures.jsonl`` go; by default ``OUT/.fanfold/RUN``.
             order: Records in the order of the ``"source"``, or as they are ``"completed"``.
             limit: Take only so many items of the source, at least one.
+            max_failed: How many roots may fail before the run stops: a number, or a share (a float) of those
+                that have ended, once these are 100. None for any number.
             progress: False: show none. Otherwise standard error shows it, live on a terminal.
             duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
             seed: What the seeds of items follow from (``ff.context().seed``).
@@ -286,6 +289,8 @@ class Pipeline(Generic[P, R]):
         Raises:
             PipelineError: The pipeline has problems.
             UsageError: The arguments do not fit together, or an option is not available (FF228).
+            RunStopped: Failures stopped the run (FF421): ``max_failed`` was passed, a stage with
+                ``on_error="stop"`` failed, or a call did nothing but fail. What had ended is written.
             SetupError: A worker or the backend cannot be started.
             SourceError: The source cannot go on. What had ended before is written.
             SinkError: Records cannot be written. (A value that a sink has no form for fails its root only.)
@@ -301,6 +306,7 @@ class Pipeline(Generic[P, R]):
             run_dir=run_dir,
             order=order,
             limit=limit,
+            max_failed=max_failed,
             progress=progress,
             duplicates=duplicates,
             seed=seed,
@@ -312,6 +318,7 @@ class Pipeline(Generic[P, R]):
         *,
         backend: str | Backend = "local",
         order: Literal["source", "completed"] = "source",
+        max_failed: int | float | None = None,
         duplicates: Literal["error", "first"] = "error",
         seed: int = 0,
         **later: Any,
@@ -322,6 +329,7 @@ class Pipeline(Generic[P, R]):
             items: A source, or any iterable of items, which may be endless.
             backend: As for :meth:`run`.
             order: Results in the order of the ``"source"``, or as they are ``"completed"``.
+            max_failed: As for :meth:`run`.
             duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
             seed: What the seeds of items follow from (``ff.context().seed``).
             **later: Options that are not available yet, refused by name.
@@ -329,13 +337,21 @@ class Pipeline(Generic[P, R]):
         Raises:
             PipelineError: The pipeline has problems.
             UsageError: The arguments do not fit together, or an option is not available (FF228).
+            RunStopped: Failures stopped the run (FF421); raised after the results of all roots that had
+                ended.
             FanfoldError: While iterating: as :meth:`run`.
         """
         self._refuse("stream", later)
         from fanfold.driver import run as driver
 
         return driver.stream(
-            self.plan(), items, backend=backend, order=order, duplicates=duplicates, seed=seed
+            self.plan(),
+            items,
+            backend=backend,
+            order=order,
+            max_failed=max_failed,
+            duplicates=duplicates,
+            seed=seed,
         )
 
     def check(

@@ -83,6 +83,9 @@ class StageSpec:
     """How many calls of an asynchronous entry point one worker keeps going at a time; 1 for all others."""
     retries: int = 0
     """How often an item is tried again after an exception other than a declared failure."""
+    on_error: Literal["fail", "stop"] = "fail"
+    """What a failure that was not declared comes to, when no attempt is left: it fails its item, or it stops
+    the run as well."""
     workers: Literal["process", "thread"] = "process"
     """What a replica is: a process of its own, or a thread of the driver's process."""
     identities: bool = False

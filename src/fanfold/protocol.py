@@ -222,13 +222,22 @@ class RootsCommitted(NamedTuple):
     time_s: float = 0.0
 
 
+class RootRefused(NamedTuple):
+    """A sink has no form for a value of this root, which had ended: it failed after all."""
+
+    root: int
+    failure: Failure
+    """Its ``call`` is the sink."""
+    time_s: float = 0.0
+
+
 class SourceExhausted(NamedTuple):
     """No root will be admitted any more."""
 
     time_s: float = 0.0
 
 
-DriverEvent: TypeAlias = RootsAdmitted | RootsCommitted | SourceExhausted
+DriverEvent: TypeAlias = RootsAdmitted | RootsCommitted | RootRefused | SourceExhausted
 
 
 _NO_ORDINALS: Final[Mapping[int, tuple[tuple[int, ...], ...]]] = {}

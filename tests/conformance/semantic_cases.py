@@ -91,8 +91,11 @@ class _Stages:
         }
         if len(node["out"]) > 1:
             options["outputs"] = len(node["out"])
-        if node.get("policy", "").startswith("retry:"):
-            options["retries"] = int(node["policy"].removeprefix("retry:"))
+        policy = node.get("policy", "")
+        if policy.startswith("retry:"):
+            options["retries"] = int(policy.removeprefix("retry:"))
+        if policy != "isolate":
+            options["on_error"] = "stop"
         stage = ff.stage(case_stages.Batched, **options)(node["udf"], self._made)
         if label is not None:
             self._shared[label] = stage

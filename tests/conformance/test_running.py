@@ -190,6 +190,7 @@ def test_a_source_that_fails_leaves_what_it_gave(backend, tmp_path):
     assert json.loads((Path(report.run_dir) / "report.json").read_text())["stopped"] == {
         "code": "FF316",
         "message": "from_items(generator) raised OSError after 5 items: disk gone.",
+        "hint": "What it gave before was run to its end; mend the source and run again.",
     }
 
 

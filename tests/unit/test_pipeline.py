@@ -187,7 +187,7 @@ def test_a_replacement_must_have_as_many_outputs():
         ("nothing.replicas", "Stages: Ocr, pages, read"),
         ("zzz", "Settings: weights, dpi. Stages: Ocr, pages, read."),
         ("Ocr.batchsize", "Did you mean 'batch_size'?"),
-        ("Ocr.outputs", "Known: batch_size, cpus, max_in_flight, replicas"),
+        ("Ocr.outputs", "Known: batch_size, cpus, max_in_flight, on_error, replicas"),
     ],
 )
 def test_an_unknown_key_is_told_with_the_known_ones(key, hint):
@@ -358,8 +358,8 @@ def test_explain_shows_settings_and_their_defaults():
 
 def test_run_options_that_come_later_are_refused_by_name(driver):
     for use in (to_text.run, to_text.stream):
-        with pytest.raises(ff.UsageError, match=r"FF228 .*'max_failed' is not available yet"):
-            use([1], max_failed=3)
+        with pytest.raises(ff.UsageError, match=r"FF228 .*'resume' is not available yet"):
+            use([1], resume=True)
         for name in ("retries", "timeout", "memory"):
             with pytest.raises(ff.UsageError, match=f"FF228 .*{name!r} is not available yet"):
                 use([1], **dict[str, Any]({name: 3}))

@@ -72,6 +72,7 @@ def _run(options: argparse.Namespace) -> int:
         run_dir=options.run_dir,
         order=options.order,
         limit=options.limit,
+        max_failed=options.max_failed,
         duplicates=options.duplicates,
         progress=not options.quiet,
     )
@@ -122,6 +123,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--out", required=True, metavar="DIR", help="where records go")
     run.add_argument("--backend", default="local", help="local (default) or inline")
     run.add_argument("--limit", type=_count, metavar="N", help="take only the first N items")
+    run.add_argument(
+        "--max-failed",
+        type=_count_or_share,
+        metavar="N",
+        help="stop when more than N roots have failed, or a larger share (such as 0.05) of 100 and more",
+    )
     run.add_argument(
         "--order",
         choices=("source", "completed"),
@@ -184,8 +191,13 @@ def _count(text: str) -> int:
     return number
 
 
+def _count_or_share(text: str) -> int | float:
+    """``5`` is a number of roots, ``0.05`` a share of them; whether it makes sense is told by the run."""
+    return float(text) if "." in text else int(text)
+
+
 def _print_error(error: FanfoldError, *, debug: bool) -> None:
-    lines = [f"fanfold: {error.code} {error.message}"]
+    lines = [f"fanfold: {error.code} {error.message.rstrip()}"]
     if debug:
         lines.insert(0, "".join(traceback.format_exception(error)).rstrip())
     if error.hint:

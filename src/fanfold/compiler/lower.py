@@ -336,6 +336,7 @@ class _Lowering:
                     asynchronous=stage.asynchronous,
                     max_in_flight=_max_in_flight(stage),
                     retries=stage.options.retries,
+                    on_error=stage.options.on_error,
                     workers=stage.options.workers,
                     identities=_wants_identities(stage),
                 )

@@ -32,18 +32,29 @@ from fanfold.dispatch.pool import (
     Pool,
     Worker,
 )
+from fanfold.dispatch.stopping import ON_REQUEST, Stopping, StopRules
 from fanfold.engine.chunks import SPAN
-from fanfold.engine.commands import Command, RestartWorker, StartBatch, StopRun, TrimBatch
+from fanfold.engine.commands import (
+    Command,
+    FinishRoots,
+    RestartWorker,
+    StartBatch,
+    StopRun,
+    TrimBatch,
+)
 from fanfold.engine.machine import Machine
 from fanfold.engine.statistics import Statistics
+from fanfold.failures import Failure
 from fanfold.plan import CallNode, Plan, ports_made, ports_read
 from fanfold.protocol import (
     BatchFinished,
     BatchRaised,
     DriverEvent,
     Event,
+    RootRefused,
     RunBatch,
     SourceExhausted,
+    TasksFinished,
     WorkerDied,
     WorkerFailed,
     WorkerStarted,
@@ -77,6 +88,7 @@ class Core:
         workers: The replicas that are being started.
         start_s: The time now, on the clock of the events to come.
         span: Items in a full chunk of the engine's state; only tests choose another.
+        rules: Which failures stop the run before its end.
     """
 
     def __init__(
@@ -86,9 +98,11 @@ class Core:
         start_s: float = 0.0,
         *,
         span: int = SPAN,
+        rules: StopRules = ON_REQUEST,
     ) -> None:
         self.plan = plan
         self.machine = Machine(plan, span=span)
+        self._stopping = Stopping(plan, rules)
         self._pools = {
             stage.index: Pool(
                 stage.index,
@@ -128,18 +142,26 @@ class Core:
                 self._pools[worker.stage].noted = ""
                 return []
             case WorkerFailed():
-                return [StopRun(event.failure)]
+                failure = event.failure
+                return [StopRun(failure, f"a worker cannot be made: {failure.message}.")]
             case WorkerDied():
-                return self._worker_died(event)
+                return self._heeded(self._worker_died(event))
+            case RootRefused():
+                self._stopping.root_refused(event.failure)
+                return self._heeded([])
             case SourceExhausted():
                 self._exhausted = True
                 return []
             case BatchFinished() | BatchRaised():
                 self._batch_ended(event)
-        commands = self.machine.handle(event)
-        for batch, tasks in self.machine.take_trimmed().items():
-            if batch in self._worker_of:
-                commands.append(TrimBatch(self._worker_of[batch].number, batch, tasks))
+            case TasksFinished() if event.count > len(event.failures):
+                batch = self.machine.batches.get(event.batch)
+                if batch is not None:
+                    self._stopping.task_done(batch.call)
+        commands = self._heeded(self.machine.handle(event))
+        for number, tasks in self.machine.take_trimmed().items():
+            if number in self._worker_of:
+                commands.append(TrimBatch(self._worker_of[number].number, number, tasks))
         return commands
 
     def dispatch(self, time_s: float) -> list[Command]:
@@ -184,6 +206,25 @@ class Core:
             open_roots=roots.admitted - roots.ended,
             workers=[worker.times(time_s) for worker in self._workers.values()],
         )
+
+    def open_failures(self) -> tuple[Failure, ...]:
+        """What has failed under roots that have not ended: no result tells it."""
+        return self.machine.roots.open_failures()
+
+    def _heeded(self, commands: list[Command]) -> list[Command]:
+        """An event's commands, and that to stop the run if a rule holds now."""
+        stopping, failed = self._stopping, self.machine.failed_tasks
+        if failed:
+            for call, failure in failed:
+                stopping.task_failed(call, failure)
+            failed.clear()
+        if stopping.counts_roots:
+            for command in commands:
+                if isinstance(command, FinishRoots):
+                    for result in command.results:
+                        stopping.root_ended(result.status, result.failures)
+        stop = stopping.take()
+        return commands if stop is None else [*commands, stop]
 
     # ------------------------------------------------------------------------------ workers
 

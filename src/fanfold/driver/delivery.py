@@ -185,6 +185,10 @@ class HandedOut(Delivery):
         self.ready.extend(self._order.pass_on(results))
         return ()
 
+    def stop(self) -> None:
+        """What waited for a root before it is ready as well."""
+        self.ready.extend(self._order.rest())
+
     def written(self, roots: Sequence[int]) -> Sequence[int]:
         """Nothing is written here."""
         return ()

@@ -43,6 +43,7 @@ from fanfold.protocol import (
     Count,
     DriverEvent,
     Event,
+    RootRefused,
     RootResult,
     RootsCommitted,
     SourceExhausted,
@@ -126,6 +127,8 @@ class Loop:
         self._write_error: SinkError | None = None
         self._writer_lost = False
         self._source_error: FanfoldError | None = None
+        self._stop: RunStopped | None = None
+        """Why the core has the run stopped; raised when all that had happened by then is taken in."""
         self.first_worker_s: float | None = None
         self.first_root_s: float | None = None
 
@@ -144,6 +147,7 @@ class Loop:
         """Take turns until the run is finished.
 
         Raises:
+            RunStopped: Failures stopped it.
             FanfoldError: The run cannot go on.
             KeyboardInterrupt: It was asked to stop.
         """
@@ -154,12 +158,14 @@ class Loop:
         """One turn: admit, dispatch, wait for what workers report, deliver.
 
         Raises:
+            RunStopped: Failures stopped the run. What had happened until then was taken in.
             FanfoldError: The run cannot go on.
             KeyboardInterrupt: It was asked to stop.
         """
         self._interrupts.check()
         self._moved = False
         more = self._admit()
+        self._heed_stop()
         if self._moved or not self._dispatched:
             self._dispatch()
         if self._core.finished:
@@ -177,6 +183,7 @@ class Loop:
                     self._note(event)
                     self._carry_out(self._core.handle(event))
         self._commit()
+        self._heed_stop()
         self._dispatch()
         if self._inline and not (self._moved or more):
             raise InternalError(
@@ -290,7 +297,9 @@ class Loop:
             case RecordsWritten():
                 return self._delivery.written(event.roots)
             case RecordRefused():
-                self._on_failures([self._delivery.refused(event.root, event.failure)])
+                failure = self._delivery.refused(event.root, event.failure)
+                self._on_failures([failure])
+                self._carry_out(self._core.handle(RootRefused(event.root, failure, event.time_s)))
                 return (event.root,)
             case WriteFailed():
                 self._writer_lost = event.root < 0
@@ -323,7 +332,14 @@ class Loop:
                     self._moved = True
                     self._backend.restart(command.worker)
                 case StopRun():
-                    raise RunStopped("FF421", f"the run was stopped: {command.failure.message}.")
+                    self._stop = RunStopped(
+                        "FF421", f"the run was stopped: {command.message}", command.hint
+                    )
+                    self._stop.failure = command.failure
+
+    def _heed_stop(self) -> None:
+        if self._stop is not None:
+            raise self._stop
 
     def _finish(self, results: Sequence[RootResult]) -> None:
         if self.first_root_s is None:

@@ -23,6 +23,7 @@ from fanfold.backends.standard_streams import occupy
 from fanfold.data.sinks import SinkWriter, bind_sinks
 from fanfold.data.sources import Source, from_items
 from fanfold.dispatch.core import Core
+from fanfold.dispatch.stopping import NEVER, StopRules
 from fanfold.driver.admission import Admission, Duplicates, Opened, opened
 from fanfold.driver.check import Check, Recorder, Sample, recording, resized, sweeps
 from fanfold.driver.collector import relaxed
@@ -32,6 +33,7 @@ from fanfold.driver.loop import Loop
 from fanfold.driver.results import Result, shaped
 from fanfold.driver.settings import (
     as_source,
+    failed_limit,
     make_backend,
     make_run_dir,
     new_run_name,
@@ -39,7 +41,7 @@ from fanfold.driver.settings import (
     whole_seed,
     worker_specs,
 )
-from fanfold.errors import FanfoldError, UsageError
+from fanfold.errors import FanfoldError, RunStopped, UsageError
 from fanfold.failures import Failure, ItemFailure, ParentFailure
 from fanfold.observe.failure_log import FailureLog
 from fanfold.observe.progress import NoProgress, choose_progress
@@ -62,6 +64,7 @@ def run(
     run_dir: str | os.PathLike[str] | None = None,
     order: Order = "source",
     limit: int | None = None,
+    max_failed: int | float | None = None,
     progress: bool | None = None,
     duplicates: Duplicates = "error",
     seed: int = 0,
@@ -78,12 +81,15 @@ def run(
             nowhere if there is no sink.
         order: Records in the order of the ``"source"``, or as they are ``"completed"``.
         limit: Take only so many items.
+        max_failed: How many roots may fail before the run stops: a number, or a share (a float) of those that
+            have ended, once these are 100; None for any number.
         progress: False: show none. Otherwise standard error shows it, live on a terminal.
         duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
         seed: What the seeds of items follow from (``ff.context().seed``).
 
     Raises:
         UsageError: The arguments do not fit together.
+        RunStopped: Failures stopped the run; ``error.report`` tells what it had done.
         SetupError: A worker or the backend cannot be started.
         SourceError: The source cannot go on. What had ended before is written.
         SinkError: Records cannot be written (a value that a sink has no form for only fails its root).
@@ -105,6 +111,7 @@ def run(
         )
     writer = bind_sinks(plan, sink)
     in_order(order)
+    rules = StopRules(max_failed=failed_limit(max_failed))
     _, name = make_backend(backend)  # a wrong name is told before anything is made on disk
     refuse_impossible(plan, name)
     taken = opened(items if limit is None else items.take(limit))
@@ -114,7 +121,8 @@ def run(
     run_name = new_run_name(datetime.datetime.now(datetime.UTC))
     folder = make_run_dir(run_dir, writer, run_name)
     where, name = make_backend(backend, None if folder is None else folder / "logs")
-    job = _Job(plan, taken, where, name, writer, run_name, folder, seed=whole_seed(seed))
+    seeded = whole_seed(seed)
+    job = _Job(plan, taken, where, name, writer, run_name, folder, seed=seeded, rules=rules)
     delivery = Counted() if writer is None else Written(where, order, plan.levels[0].name)
     return job.run(delivery, progress=progress, duplicates=duplicates)
 
@@ -125,6 +133,7 @@ def stream(
     *,
     backend: str | Backend = "local",
     order: Order = "source",
+    max_failed: int | float | None = None,
     duplicates: Duplicates = "error",
     seed: int = 0,
 ) -> Generator[Result, None, None]:
@@ -137,17 +146,21 @@ def stream(
         items: A source, or an iterable of items, which may be endless.
         backend: ``"local"``, ``"inline"``, or a backend object.
         order: Results in the order of the ``"source"``, or as they are ``"completed"``.
+        max_failed: As for :func:`run`.
         duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
         seed: What the seeds of items follow from (``ff.context().seed``).
 
     Raises:
         UsageError: The arguments do not fit together.
+        RunStopped: Failures stopped the run; raised after the results of all roots that had ended.
         FanfoldError: While iterating: as :func:`run`.
     """
     source = opened(as_source(items))
     delivery = HandedOut(order)
     where, name = make_backend(backend)
-    results = _Job(plan, source, where, name, seed=whole_seed(seed)).stream(delivery, duplicates)
+    rules = StopRules(max_failed=failed_limit(max_failed))
+    job = _Job(plan, source, where, name, seed=whole_seed(seed), rules=rules)
+    results = job.stream(delivery, duplicates)
     _open_streams.add(results)
     return results
 
@@ -179,7 +192,7 @@ def call(plan: Plan, values: Sequence[Any]) -> Any:
     """
     contain = (ItemFailure, ParentFailure) if _provides_for_failures(plan) else ()
     source = opened(from_items([values[0] if len(values) == 1 else tuple(values)]))
-    job = _Job(plan, source, InlineBackend(contain=contain), "inline")
+    job = _Job(plan, source, InlineBackend(contain=contain), "inline", rules=NEVER)
     results = job.stream(HandedOut("source"), "error")
     (result,) = results
     if result.status is Status.FAILED:
@@ -228,7 +241,7 @@ def check(
 
 
 def _dry_run(plan: Plan, source: Source[Any]) -> Report:
-    job = _Job(plan, opened(source), InlineBackend(), "inline")
+    job = _Job(plan, opened(source), InlineBackend(), "inline", rules=NEVER)
     return job.run(Counted(), progress=False, duplicates="first")
 
 
@@ -253,12 +266,14 @@ class _Job:
         name: str | None = None,
         run_dir: Path | None = None,
         *,
+        rules: StopRules,
         seed: int = 0,
     ) -> None:
         refuse_impossible(plan, backend_name)
         occupy()  # before logs and sinks are opened: nobody may print into them
         self._plan = plan
         self._source = source
+        self._rules = rules
         self._backend = backend
         self._backend_name = backend_name
         self._writer = writer
@@ -286,6 +301,7 @@ class _Job:
                 except (FanfoldError, KeyboardInterrupt) as error:
                     stop = error
                     self._close_writer(loop, early=True)
+                    self._note_failures(core.open_failures())
                 else:
                     self._close_writer(loop, early=False)
             except (FanfoldError, KeyboardInterrupt) as error:
@@ -313,6 +329,7 @@ class _Job:
         try:
             self._start()
             handed: list[int] = []
+            stop: RunStopped | None = None
             while True:
                 while delivery.ready:
                     result = delivery.ready.popleft()
@@ -329,9 +346,15 @@ class _Job:
                     if len(handed) == COMMIT_ROOTS or not delivery.ready:
                         loop.commit(handed)
                         handed.clear()
+                if stop is not None:
+                    raise stop
                 if loop.finished:
                     return
-                loop.step()
+                try:
+                    loop.step()
+                except RunStopped as error:
+                    stop = error
+                    delivery.stop()
         finally:
             self._backend.close()
 
@@ -341,7 +364,7 @@ class _Job:
         self, delivery: Delivery, duplicates: Duplicates, interrupts: Interrupts, shown: Any
     ) -> tuple[Core, Admission, Loop]:
         self._workers = worker_specs(self._plan, self._facts)
-        core = Core(self._plan, self._workers, time.monotonic())
+        core = Core(self._plan, self._workers, time.monotonic(), rules=self._rules)
         admission = Admission(self._plan, self._source, self._backend, time.monotonic, duplicates)
         loop = Loop(
             core,
@@ -414,5 +437,5 @@ def _stopped(stop: FanfoldError | KeyboardInterrupt | None) -> Stopped | None:
     if stop is None:
         return None
     if isinstance(stop, FanfoldError):
-        return Stopped(stop.code, stop.message)
+        return Stopped(stop.code, stop.message, stop.hint)
     return Stopped("FF427", f"interrupted by {stop}")

@@ -9,6 +9,7 @@ import datetime
 import os
 import secrets
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,30 @@ def whole_seed(seed: Any) -> int:
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise UsageError("FF429", f"seed={seed!r} is no whole number.", "Such as seed=1.")
     return seed
+
+
+def failed_limit(max_failed: Any) -> int | Fraction | None:
+    """How many roots may fail, checked: a number, an exact share of those that have ended, or None for any number.
+
+    A share is read as the decimal that was written; ``1`` is a number, ``1.0`` a share.
+
+    Raises:
+        UsageError: It is neither (FF433).
+
+    >>> failed_limit(5), failed_limit(0.1), failed_limit(None)
+    (5, Fraction(1, 10), None)
+    """
+    if max_failed is None:
+        return None
+    if isinstance(max_failed, float) and 0.0 <= max_failed <= 1.0:
+        return Fraction(str(max_failed))
+    if isinstance(max_failed, int) and not isinstance(max_failed, bool) and max_failed >= 0:
+        return max_failed
+    raise UsageError(
+        "FF433",
+        f"max_failed={max_failed!r} is neither a number of roots nor a share of them.",
+        "Give a whole number such as 10, or a share from 0.0 to 1.0 such as 0.05; leave it out for no limit.",
+    )
 
 
 def as_source(source: Any) -> Source[Any]:

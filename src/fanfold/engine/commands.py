@@ -51,9 +51,14 @@ class FinishRoots:
 
 @dataclass(frozen=True, slots=True)
 class StopRun:
-    """The run cannot go on: a stage that cannot be constructed, or a rule of the user's."""
+    """The run is not to go on: a stage cannot be constructed, or a rule of failing fast holds."""
 
     failure: Failure
+    """The first that led to it."""
+    message: str
+    """What happened, where and why, with the failure's own words: a sentence, and its traceback."""
+    hint: str = ""
+    """What to do about it."""
 
 
 Command: TypeAlias = StartBatch | TrimBatch | RestartWorker | ReleaseBlocks | FinishRoots | StopRun

@@ -108,6 +108,8 @@ class Machine:
         """The streams of the event that is being taken in."""
         self._trimmed: dict[int, int] = {}
         self._commands: list[Command] = []
+        self.failed_tasks: list[tuple[int, Failure]] = []
+        """Call and failure of each task that failed for good; whoever reads them empties the list."""
 
     # ------------------------------------------------------------------------------ the door
 
@@ -385,6 +387,7 @@ class Machine:
     def _fail_item(self, batch: Batch, chunk: Chunk, bit: int, failure: Failure) -> None:
         name = self.counts[batch.call].name
         placed = self.roots.placed(chunk, bit, failure, call=name, attempts=batch.attempt)
+        self.failed_tasks.append((batch.call, placed))
         for slot in self.program.call_outputs[batch.call]:
             self.settle_lost(chunk, slot, failed=bit, causes=((bit, placed),))
         if placed.scope == "parent" and chunk.parent is not None:

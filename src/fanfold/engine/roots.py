@@ -115,6 +115,16 @@ class Roots:
         self._failures.setdefault(ordinals[0], []).append(placed)
         return placed
 
+    def open_failures(self) -> tuple[Failure, ...]:
+        """What has failed under roots that have not ended, in the order of the roots."""
+        span = self._span
+        return tuple(
+            failure
+            for root, failures in sorted(self._failures.items())
+            if (chunk := self._chunks.get(root // span)) and not chunk.ended >> root % span & 1
+            for failure in failures
+        )
+
     # ------------------------------------------------------------------------------ ending
 
     def end(self, chunk: Chunk, bits: int) -> None:

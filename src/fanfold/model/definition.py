@@ -25,7 +25,6 @@ ANNOUNCED: Final = frozenset(
         "gpus",
         "memory",
         "probe",
-        "on_error",
         "crash_attempts",
         "linger_s",
         "batch_bytes",
@@ -68,6 +67,7 @@ class StageOptions:
     method: str | None = None
     workers: Literal["process", "thread"] = "process"
     retries: int = 0
+    on_error: Literal["fail", "stop"] = "fail"
     max_in_flight: int | None = None
     """None: :data:`MAX_IN_FLIGHT` for an asynchronous stage."""
     identities: bool | None = None
@@ -83,6 +83,7 @@ TUNABLE: Final[Mapping[str, Any]] = {
     "cpus": int,
     "workers": Literal["process", "thread"],
     "retries": int,
+    "on_error": Literal["fail", "stop"],
     "max_in_flight": int,
 }
 """Options that ``pipeline.using`` may change, with their types: they leave the pipeline's structure alone."""
@@ -193,6 +194,12 @@ def check_options(stage: str, options: Mapping[str, Any]) -> StageOptions:
             "FF102",
             f'stage {stage!r}: workers={checked["workers"]!r} is neither "process" nor "thread".',
             "How many there are is replicas=.",
+        )
+    if checked.get("on_error", "fail") not in ("fail", "stop"):
+        raise DefinitionError(
+            "FF102",
+            f'stage {stage!r}: on_error={checked["on_error"]!r} is neither "fail" nor "stop".',
+            'With "fail" an error fails its item; with "stop" the first one stops the run.',
         )
     if not isinstance(checked.get("identities"), bool | None):
         raise DefinitionError(

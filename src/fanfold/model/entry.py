@@ -44,6 +44,8 @@ def _stage(target: Any = _NOTHING, /, *, name: str | None = None, **options: Any
             that is to share memory with the program or with other stages. Threads cannot be killed.
         retries: How often an item is tried again after an exception that is neither an ``ItemFailure`` nor
             a ``ParentFailure``.
+        on_error: What such an exception comes to in the end (and a worker's death, or a result of the wrong
+            shape): it fails its item (``"fail"``), or the first one stops the run (``"stop"``).
         max_in_flight: How many items (batches, with ``batch_size``) an ``async def`` stage keeps going per
             worker; 16 unless given.
         identities: Whether ``ff.context()`` tells keys and ordinals of items; by default, if the stage's own

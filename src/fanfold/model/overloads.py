@@ -68,6 +68,7 @@ class Options(TypedDict, total=False):
     cpus: int
     workers: Literal["process", "thread"]
     retries: int
+    on_error: Literal["fail", "stop"]
     max_in_flight: int
     identities: bool
 

@@ -94,6 +94,9 @@ class Stopped:
 
     code: str
     message: str
+    """What happened, with the first failure and its traceback if failures stopped the run."""
+    hint: str = ""
+    """What to do about it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,6 +288,8 @@ def _summary(report: Report) -> list[str]:
         lines.append(
             f"  stopped early: {report.stopped.code} {_first_line(report.stopped.message)}"
         )
+        if report.stopped.hint:
+            lines.append(f"    {report.stopped.hint}")
     if written := report.roots.get(Status.DONE.value, 0) + report.roots.get(
         Status.PARTIAL.value, 0
     ):

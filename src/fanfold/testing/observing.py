@@ -18,6 +18,7 @@ from fanfold.backends.base import (
     WorkerSpec,
 )
 from fanfold.dispatch.core import Core
+from fanfold.dispatch.stopping import ON_REQUEST, StopRules
 from fanfold.engine import invariants
 from fanfold.engine.chunks import SPAN
 from fanfold.engine.commands import (
@@ -80,6 +81,8 @@ class ObservedRun:
         keys: The roots' keys; without them, their positions as text.
         span: Items in a full chunk of the engine's state; small ones put every rule to work across chunks.
         listener: Told of each command of the core's, before it is carried out.
+        rules: Which failures stop the run; unless told otherwise, those of stages that ask for it, so that a
+            run that is compared goes to its end.
     """
 
     def __init__(
@@ -91,6 +94,7 @@ class ObservedRun:
         *,
         span: int = SPAN,
         listener: Callable[[Command], None] | None = None,
+        rules: StopRules = ON_REQUEST,
     ) -> None:
         self._plan, self._backend, self._roots = plan, backend, roots
         self._listener = listener
@@ -100,7 +104,7 @@ class ObservedRun:
             for replica in range(stage.replicas):
                 name = f"{stage.name}[{replica}]"
                 self.workers.append(WorkerSpec(len(self.workers), stage.index, name))
-        self._core = Core(plan, self.workers, span=span)
+        self._core = Core(plan, self.workers, span=span, rules=rules)
         self.admitted: int = 0
         self.ended: list[int] = []
         """Roots that ended and were not committed yet; whoever drives commits them."""
@@ -198,6 +202,7 @@ def run_observed(
     *,
     span: int = SPAN,
     checked: bool = False,
+    rules: StopRules = ON_REQUEST,
 ) -> Observed:
     """Run ``plan`` over ``roots`` on ``backend`` to its end, and close the backend.
 
@@ -208,13 +213,14 @@ def run_observed(
         keys: The roots' keys; without them, their positions as text.
         span: Items in a full chunk of the engine's state; small ones put every rule to work across chunks.
         checked: Check the engine's invariants after every event (slow).
+        rules: Which failures stop the run, as for :class:`ObservedRun`.
 
     Raises:
         InternalError: An invariant is broken.
         AssertionError: The run hangs: nothing is under way, and it is not finished.
     """
     try:
-        run = ObservedRun(plan, backend, roots, keys, span=span)
+        run = ObservedRun(plan, backend, roots, keys, span=span, rules=rules)
         return _to_the_end(run, backend, len(roots), checked=checked)
     finally:
         backend.close()

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 
+from fanfold.dispatch.stopping import StopRules
 from fanfold.engine.commands import StopRun
 from fanfold.failures import Failure
 from fanfold.plan import CallNode, Plan
-from fanfold.protocol import BatchFinished, BatchRaised, TasksFinished, WorkerFailed
+from fanfold.protocol import (
+    BatchFinished,
+    BatchRaised,
+    RootRefused,
+    TasksFinished,
+    WorkerDied,
+    WorkerFailed,
+    WorkerStarted,
+)
 from tests.plans import fan_out_plan
 from tests.scripted import Script
 
@@ -85,7 +94,8 @@ def test_a_producer_pauses_while_its_consumer_is_behind() -> None:
 def test_a_constructor_that_fails_stops_the_run() -> None:
     script = per_item_script()
     failure = Failure(kind="raised", message="no weights")
-    assert script.core.handle(WorkerFailed(0, failure)) == [StopRun(failure)]
+    (stop,) = script.core.handle(WorkerFailed(0, failure))
+    assert stop == StopRun(failure, "a worker cannot be made: no weights.")
 
 
 def test_calls_of_one_stage_share_its_workers_oldest_item_first() -> None:
@@ -205,3 +215,137 @@ def test_of_batches_those_that_it_runs_need_not_be_full_but_the_one_more() -> No
     assert script.dispatch() == [], "too few to send ahead"
     script.release(pages, {0: 1})
     assert [b.count for b in script.dispatch()] == [4]
+
+
+# ------------------------------------------------------------------------------------------ stopping
+
+SOON = StopRules(first_tasks=4, first_roots=2)
+
+
+def reading(rules: StopRules, *counts: int, failed: str = "drop") -> Script:
+    """Documents of so many pages, which are ready to be read one at a time."""
+    script = Script(fan_out_plan(batch_size=1, failed=failed), rules=rules)
+    script.admit(len(counts))
+    for count in counts:
+        script.dispatch()
+        (batch,) = [b for _, b in script.running if b.call == 0][:1]
+        script.expand_all(batch, [count])
+    script.dispatch()
+    return script
+
+
+def read_one(script: Script, kind: str | None = None) -> None:
+    batch = next(b for _, b in script.running if b.call == 2)
+    script.finish(batch, {} if kind is None else {0: "bad"}, kind or "")
+    script.dispatch()
+
+
+def test_a_call_that_only_fails_stops_the_run_and_later_failures_are_no_news() -> None:
+    script = reading(SOON, 2, 4)
+    for _ in range(3):
+        read_one(script, "raised")
+    assert script.stops == []
+    read_one(script, "contract")
+    (stop,) = script.stops
+    assert stop.message.startswith("the first 4 tasks of call 'read'")
+    assert (stop.failure.key, stop.failure.ordinals) == ("doc0", (0, 0))
+    read_one(script, "raised")
+    assert len(script.stops) == 1
+
+
+def test_one_page_that_is_read_clears_the_call() -> None:
+    script = reading(SOON, 2, 6)
+    read_one(script)
+    for _ in range(7):
+        read_one(script, "raised")
+    assert script.stops == []
+
+
+def test_tasks_that_end_together_are_looked_at_together() -> None:
+    script = Script(fan_out_plan(batch_size=8, failed="drop"), rules=SOON)
+    script.admit(2)
+    (pages,) = script.dispatch()
+    script.expand_all(pages, [4, 4])
+    (read,) = script.dispatch()
+    script.finish(read, dict.fromkeys(range(7), "bad"), "raised")
+    assert script.stops == []
+
+
+def test_a_task_that_works_clears_its_call_even_if_nobody_needs_its_result() -> None:
+    script = reading(SOON, 2, 1, 1, 1, 1, failed="fail")
+    read_one(script, "raised")
+    assert len(script.results) == 1, "the other page of this document is dead, and at the worker"
+    read_one(script)
+    for _ in range(4):
+        read_one(script, "raised")
+    assert script.stops == []
+
+
+def test_failures_of_dead_tasks_do_not_count() -> None:
+    script = reading(StopRules(first_tasks=3, first_roots=1), 2, 1, 1, failed="fail")
+    for _ in range(3):
+        read_one(script, "raised")
+        assert script.stops == []
+    read_one(script, "raised")
+    assert len(script.stops) == 1
+
+
+def test_a_batch_that_raises_says_nothing_before_its_items_failed_alone() -> None:
+    script = Script(
+        fan_out_plan(batch_size=4, failed="drop"), rules=StopRules(first_tasks=1, first_roots=1)
+    )
+    script.admit(1)
+    (pages,) = script.dispatch()
+    script.expand_all(pages, [4])
+    (read,) = script.dispatch()
+    script.event(BatchRaised(read.batch, Failure(kind="raised", message="boom")))
+    assert script.stops == []
+    (alone,) = script.dispatch()
+    script.event(BatchRaised(alone.batch, Failure(kind="raised", message="boom"), attempt=2))
+    assert [stop.failure.message for stop in script.stops] == ["boom"]
+
+
+def test_items_whose_workers_die_count() -> None:
+    script = Script(
+        fan_out_plan(batch_size=1, failed="drop"), rules=StopRules(first_tasks=1, first_roots=1)
+    )
+    script.admit(1)
+    for _ in range(2):
+        assert script.stops == []
+        (batch,) = script.dispatch()
+        script.event(WorkerDied(0, "killed", running=batch.batch))
+        script.event(WorkerStarted(0))
+    assert [stop.failure.kind for stop in script.stops] == ["worker_died"]
+
+
+def test_roots_are_counted_as_they_end_and_the_results_come_first() -> None:
+    script = reading(StopRules(max_failed=1), 1, 1, 1, failed="fail")
+    read_one(script, "declared")
+    assert script.stops == []
+    read_one(script, "declared")
+    (stop,) = script.stops
+    assert "2 of 2 roots failed, which is more than max_failed=1" in stop.message
+    assert [result.status for result in script.results] == ["failed", "failed"]
+
+
+def test_a_root_that_a_sink_refuses_has_failed() -> None:
+    script = reading(StopRules(max_failed=0), 0)
+    (join,) = [b for _, b in script.running if b.call == 4]
+    script.finish(join)
+    assert [result.status for result in script.results] == ["done"]
+    refused = Failure(
+        kind="contract", message="bytes", key="doc0", levels=("document",), ordinals=(0,)
+    )
+    script.event(RootRefused(0, refused))
+    assert [stop.failure for stop in script.stops] == [refused]
+
+
+def test_what_failed_under_open_roots_is_known() -> None:
+    script = reading(StopRules(), 2, 1, failed="drop")
+    read_one(script, "declared")
+    read_one(script)
+    read_one(script, "declared")
+    (join,) = [b for _, b in script.running if b.call == 4][:1]
+    assert [f.key for f in script.core.open_failures()] == ["doc0", "doc1"]
+    script.finish(join)
+    assert [f.key for f in script.core.open_failures()] == ["doc1"]

@@ -25,6 +25,7 @@ from fanfold.failures import Failure
 from fanfold.observe.progress import NoProgress
 from fanfold.protocol import (
     BatchFinished,
+    RootRefused,
     RootResult,
     RootsAdmitted,
     RootsCommitted,
@@ -237,9 +238,45 @@ def test_deaths_in_work_are_the_cores_business():
 
 def test_the_core_may_stop_the_run():
     core = FakeCore()
-    core.reply[RootsAdmitted] = [StopRun(Failure(kind="raised", message="too many failures"))]
-    with pytest.raises(RunStopped, match=r"FF421 .*too many failures"):
+    failure = Failure(kind="raised", message="x")
+    core.reply[RootsAdmitted] = [StopRun(failure, "too many failures.", "Allow more.")]
+    with pytest.raises(RunStopped, match=r"FF421 .*: too many failures. Allow more.") as told:
         loop(core, FakeBackend()).run()
+    assert (told.value.hint, told.value.failure) == ("Allow more.", failure)
+    assert told.value.exit_code == 1
+
+
+def test_what_happened_before_a_stop_is_taken_in_and_nothing_is_begun_after_it():
+    class Stopping(FakeCore):
+        """Stops at the failure of root 1."""
+
+        def handle(self, event):
+            commands = super().handle(event)
+            if isinstance(event, BatchFinished) and event.batch == 1:
+                commands.append(StopRun(commands[0].results[0].failures[0], "x failed."))
+                self.waiting.append(99)
+            return commands
+
+    core, backend = Stopping(), FakeBackend()
+    delivery = Written(backend, "source", "document")
+    running = loop(core, backend, delivery=delivery)
+    with pytest.raises(RunStopped, match="FF421"):
+        running.run()
+    assert backend.written == [0, 1, 2], "root 2 was told of in the same poll"
+    assert core.waiting == [99]
+    running.close_writer(early=True)
+    assert delivery.statuses == {"done": 2, "failed": 1}
+
+
+def test_the_core_hears_of_a_root_that_the_sink_refuses_and_may_stop_the_run_then():
+    core, backend = FakeCore(), Refusing()
+    core.reply[RootRefused] = [StopRun(Failure(kind="contract", message="bytes"), "bytes.")]
+    running = loop(core, backend, delivery=Written(backend, "source", "document"))
+    with pytest.raises(RunStopped, match="FF421 .*: bytes"):
+        running.run()
+    (heard,) = [event for event in core.seen if isinstance(event, RootRefused)]
+    assert (heard.root, heard.failure.levels) == (0, ("document",))
+    assert core.committed == 3
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,8 @@ def test_only_asynchronous_stages_keep_several_calls_going():
     [
         {"retries": -1},
         {"retries": True},
+        {"on_error": "isolate"},
+        {"on_error": None},
         {"workers": "fibre"},
         {"workers": 3},
         {"max_in_flight": 0},
@@ -147,9 +149,10 @@ def test_options_of_workers_are_checked(options):
 
 
 def test_options_of_workers_are_taken():
-    found = define(len, name=None, options={"retries": 0, "workers": "thread", "identities": False})
-    assert (found.options.retries, found.options.workers) == (0, "thread")
-    assert found.options.identities is False
+    given = {"retries": 0, "workers": "thread", "identities": False, "on_error": "stop"}
+    found = define(len, name=None, options=given).options
+    assert (found.retries, found.workers, found.on_error) == (0, "thread", "stop")
+    assert found.identities is False
 
 
 def test_setup_on_node_is_called_without_an_object():
