@@ -102,16 +102,23 @@ class ReadyQueue:
         if not self._held:
             return
         if self._probe.trusting:
-            while self._held:
-                held, (sequence, bits) = self._held.popitem()
-                self._runs.appendleft((sequence, held, bits))
+            for held in reversed(list(self._held)):
+                self._let_through(held)
             return
         elsewhere = chunk.shared()
         for held in list(self._held) if elsewhere else (chunk,):
             if held is chunk or (held in self._held and held.parent is chunk.parent):
-                sequence, bits = self._held.pop(held, (0, 0))
-                if bits:
-                    self._runs.appendleft((sequence, held, bits))
+                self._let_through(held)
+
+    def _let_through(self, chunk: Chunk) -> None:
+        """What was held back of a chunk is the head again, together with what was left of it there."""
+        sequence, bits = self._held.pop(chunk, (0, 0))
+        if not bits:
+            return
+        if self._runs and self._runs[0][1] is chunk:
+            first, _, left = self._runs.popleft()
+            sequence, bits = min(first, sequence), bits | left
+        self._runs.appendleft((sequence, chunk, bits))
 
     def take(self, limit: int) -> tuple[list[Entry], int]:
         """Remove up to ``limit`` items from the head; dead ones vanish on the way.
