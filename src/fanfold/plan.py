@@ -86,6 +86,8 @@ class StageSpec:
     on_error: Literal["fail", "stop"] = "fail"
     """What a failure that was not declared comes to, when no attempt is left: it fails its item, or it stops
     the run as well."""
+    probe: int = 8
+    """Items of a parent that are dispatched before its first result at a call, while other work waits."""
     workers: Literal["process", "thread"] = "process"
     """What a replica is: a process of its own, or a thread of the driver's process."""
     identities: bool = False

@@ -187,7 +187,7 @@ def test_a_replacement_must_have_as_many_outputs():
         ("nothing.replicas", "Stages: Ocr, pages, read"),
         ("zzz", "Settings: weights, dpi. Stages: Ocr, pages, read."),
         ("Ocr.batchsize", "Did you mean 'batch_size'?"),
-        ("Ocr.outputs", "Known: batch_size, cpus, max_in_flight, on_error, replicas"),
+        ("Ocr.outputs", "Known: batch_size, cpus, max_in_flight, on_error, probe, replicas"),
     ],
 )
 def test_an_unknown_key_is_told_with_the_known_ones(key, hint):

@@ -337,6 +337,7 @@ class _Lowering:
                     max_in_flight=_max_in_flight(stage),
                     retries=stage.options.retries,
                     on_error=stage.options.on_error,
+                    probe=stage.options.probe,
                     workers=stage.options.workers,
                     identities=_wants_identities(stage),
                 )

@@ -55,8 +55,6 @@ from fanfold.protocol import (
 _PlacedStream = tuple[int, Ref | None, StreamRows | None]
 """Slot, block, and the report if there are facts in it."""
 
-PROBE: Final = 8
-"""Items of a parent that are dispatched at a call before its first result there, while other work waits."""
 DEATHS_LIMIT: Final = 2
 """An item is ``worker_died`` when so many workers died while they ran it, the last one alone with it."""
 
@@ -76,7 +74,8 @@ class Machine:
         sequence = itertools.count(1)
         self.queues: dict[int, ReadyQueue] = {}
         for call, outputs in self.program.call_outputs.items():
-            probe = Probe(PROBE, outputs[0], self.program.taken[call])
+            limit = plan.stages[plan.call(call).stage].probe
+            probe = Probe(limit, outputs[0], self.program.taken[call])
             self.queues[call] = ReadyQueue(sequence, outputs[0], probe)
         self._wiring = wire(self.program, self.queues)
         self._watchers = self._wiring.watchers

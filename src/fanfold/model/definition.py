@@ -24,7 +24,6 @@ ANNOUNCED: Final = frozenset(
         "timeout_s",
         "gpus",
         "memory",
-        "probe",
         "crash_attempts",
         "linger_s",
         "batch_bytes",
@@ -53,6 +52,10 @@ _ELSEWHERE: Final = {
 """What other libraries call an option."""
 
 
+PROBE: Final = 8
+"""Items of a parent that go to workers before its first result at a call, unless the stage says otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class StageOptions:
     """The options of a stage, as given and checked.
@@ -68,6 +71,7 @@ class StageOptions:
     workers: Literal["process", "thread"] = "process"
     retries: int = 0
     on_error: Literal["fail", "stop"] = "fail"
+    probe: int = PROBE
     max_in_flight: int | None = None
     """None: :data:`MAX_IN_FLIGHT` for an asynchronous stage."""
     identities: bool | None = None
@@ -84,6 +88,7 @@ TUNABLE: Final[Mapping[str, Any]] = {
     "workers": Literal["process", "thread"],
     "retries": int,
     "on_error": Literal["fail", "stop"],
+    "probe": int,
     "max_in_flight": int,
 }
 """Options that ``pipeline.using`` may change, with their types: they leave the pipeline's structure alone."""
@@ -181,7 +186,7 @@ def check_options(stage: str, options: Mapping[str, Any]) -> StageOptions:
                 _ELSEWHERE.get(name) or did_you_mean(name, known),
             )
     checked = dict(options)
-    for name in ("replicas", "cpus"):
+    for name in ("replicas", "cpus", "probe"):
         if name in checked:
             _check_count(stage, name, checked[name])
     for name in ("batch_size", "max_in_flight"):

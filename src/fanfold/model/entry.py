@@ -46,6 +46,8 @@ def _stage(target: Any = _NOTHING, /, *, name: str | None = None, **options: Any
             a ``ParentFailure``.
         on_error: What such an exception comes to in the end (and a worker's death, or a result of the wrong
             shape): it fails its item (``"fail"``), or the first one stops the run (``"stop"``).
+        probe: Until a parent has its first result at a call, at most so many of its items go to workers while
+            other work waits, so that a bad document is found before the workers are full of it.
         max_in_flight: How many items (batches, with ``batch_size``) an ``async def`` stage keeps going per
             worker; 16 unless given.
         identities: Whether ``ff.context()`` tells keys and ordinals of items; by default, if the stage's own

@@ -69,6 +69,7 @@ class Options(TypedDict, total=False):
     workers: Literal["process", "thread"]
     retries: int
     on_error: Literal["fail", "stop"]
+    probe: int
     max_in_flight: int
     identities: bool
 

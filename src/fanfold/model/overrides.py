@@ -113,6 +113,7 @@ def _replaced(stage: StageDefinition, replacement: Any) -> StageDefinition:
             "workers": old.workers,
             "retries": old.retries,
             "on_error": old.on_error,
+            "probe": old.probe,
         }
         new = define(replacement, name=stage.name, options=kept)
     if new.is_class and not (new.args or new.kwargs) and _takes(new.target, stage):

@@ -467,7 +467,7 @@ def an_option_that_is_no_count(document: Any) -> Any:
 @told("""
     FF104 pipeline 'an_unknown_option', line 2: stage 'read' has an unknown option 'batchsize'. Did
     you mean 'batch_size'? Known: batch_size, cpus, identities, max_in_flight, method, on_error, outputs,
-    replicas, retries, workers.
+    probe, replicas, retries, workers.
 """)
 def an_unknown_option(document: Any) -> Any:
     return ff.stage(read.target, batchsize=8)(document)
@@ -476,7 +476,7 @@ def an_unknown_option(document: Any) -> Any:
 @told("""
     FF103 pipeline 'an_option_that_comes_later', line 2: stage 'read': the option 'gpus' is not
     available yet. Leave it out; this version has batch_size, replicas, cpus, outputs, method, workers, retries,
-    on_error, max_in_flight, identities.
+    on_error, probe, max_in_flight, identities.
 """)
 def an_option_that_comes_later(document: Any) -> Any:
     return ff.stage(read.target, gpus=1)(document)

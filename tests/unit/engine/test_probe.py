@@ -9,6 +9,7 @@ from fanfold.engine.machine import Machine
 from fanfold.protocol import RunBatch, TasksFinished
 from tests.plans import fan_out_plan
 from tests.scripted import Script
+from tests.unit.engine.test_attempts import changed
 from tests.unit.engine.test_parent_failures import RUIN
 
 READ = 2
@@ -93,3 +94,12 @@ def test_pages_that_are_dropped_do_not_hold_a_document_back() -> None:
     machine.settle_lost(chunk, machine.program.port[3], dropped=0xFF)
     machine.queues[READ].results(chunk, 0)
     assert taken(machine, 8)[0] == {0: 8}
+
+
+def test_the_stage_says_how_many() -> None:
+    plan = changed(fan_out_plan(batch_size=64), 1, probe=3)
+    script = Script(plan)
+    script.admit(2)
+    (batch,) = script.dispatch()
+    script.expand_all(batch, [20, 20])
+    assert taken(script.core.machine, 6)[0] == {0: 3, 1: 3}
