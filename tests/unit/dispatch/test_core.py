@@ -333,7 +333,9 @@ def test_a_root_that_a_sink_refuses_has_failed() -> None:
     (join,) = [b for _, b in script.running if b.call == 4]
     script.finish(join)
     assert [result.status for result in script.results] == ["done"]
-    refused = Failure(kind="contract", message="bytes", key="doc0", levels=("document",), ordinals=(0,))
+    refused = Failure(
+        kind="contract", message="bytes", key="doc0", levels=("document",), ordinals=(0,)
+    )
     script.event(RootRefused(0, refused))
     assert [stop.failure for stop in script.stops] == [refused]
 

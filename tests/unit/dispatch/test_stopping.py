@@ -155,7 +155,9 @@ def test_without_a_limit_roots_are_not_counted() -> None:
 # -------------------------------------------------------------------------------------------- words
 
 
-def stop_of(rules: StopRules, tell: Callable[[Stopping], None], plan: Plan | None = None) -> StopRun:
+def stop_of(
+    rules: StopRules, tell: Callable[[Stopping], None], plan: Plan | None = None
+) -> StopRun:
     stopping = Stopping(plan or fan_out_plan(), rules)
     tell(stopping)
     stop = stopping.take()
@@ -175,9 +177,7 @@ def test_each_stop_says_what_where_why_and_what_to_do() -> None:
         "declared failure. The first was document doc7, page 3: ValueError: boom.\nTraceback: here\n"
     )
     assert "mend it and run again" in only.hint and "ff.ItemFailure" in only.hint
-    strict = stop_of(
-        ON_REQUEST, lambda stopping: stopping.task_failed(READ, TRACED), strict_plan()
-    )
+    strict = stop_of(ON_REQUEST, lambda stopping: stopping.task_failed(READ, TRACED), strict_plan())
     assert strict.message == (
         "a task of call 'read' (<unknown>:0) failed, and stage 'read' has on_error=\"stop\". "
         "It was document doc7, page 3: ValueError: boom.\nTraceback: here\n"
@@ -221,9 +221,7 @@ ENDS = st.lists(
 def test_a_run_stops_where_the_rule_holds_first(
     ends: list[tuple[int, int, str]], first_tasks: int, first_roots: int
 ) -> None:
-    stopping = Stopping(
-        fan_out_plan(), StopRules(first_tasks=first_tasks, first_roots=first_roots)
-    )
+    stopping = Stopping(fan_out_plan(), StopRules(first_tasks=first_tasks, first_roots=first_roots))
     stopped_at = None
     for position, (call, root, kind) in enumerate(ends):
         if kind == "done":
