@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 
 import fanfold as ff
+from fanfold.driver.run import stream
 from fanfold.outcomes import Outcome, Status
 from fanfold.plan import ExpandNode, Plan, ports_made
 from fanfold.testing.cases import LOST, Item
@@ -95,7 +96,7 @@ def check(sketch: Sketch, backend: str) -> None:
     pipeline = build(sketch)
     plan = plan_of(pipeline)
     items = [root[0] if sketch.sources == 1 else root for root in sketch.roots]
-    results = list(pipeline.stream(ff.from_items(items), backend=backend))
+    results = list(stream(plan, ff.from_items(items), backend=backend, first_tasks=None))
     keys = [result.key for result in results]
     meaning = interpret(plan, sketch.roots, keys)
     assert len(results) == len(sketch.roots)

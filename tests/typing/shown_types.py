@@ -89,7 +89,7 @@ def split_words(text: str) -> list[str]:
     return text.split()
 
 
-@ff.stage(max_in_flight=4, retries=2, workers="thread")
+@ff.stage(max_in_flight=4, retries=2, workers="thread", on_error="stop")
 async def fetched(url: str) -> bytes:
     return url.encode()
 

@@ -23,7 +23,7 @@ from fanfold.backends.standard_streams import occupy
 from fanfold.data.sinks import SinkWriter, bind_sinks
 from fanfold.data.sources import Source, from_items
 from fanfold.dispatch.core import Core
-from fanfold.dispatch.stopping import NEVER, StopRules
+from fanfold.dispatch.stopping import FIRST_TASKS, NEVER, StopRules
 from fanfold.driver.admission import Admission, Duplicates, Opened, opened
 from fanfold.driver.check import Check, Recorder, Sample, recording, resized, sweeps
 from fanfold.driver.collector import relaxed
@@ -136,6 +136,7 @@ def stream(
     max_failed: int | float | None = None,
     duplicates: Duplicates = "error",
     seed: int = 0,
+    first_tasks: int | None = FIRST_TASKS,
 ) -> Generator[Result, None, None]:
     """Results as roots end; lazy at both ends. Closing the iterator stops the run.
 
@@ -149,6 +150,8 @@ def stream(
         max_failed: As for :func:`run`.
         duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
         seed: What the seeds of items follow from (``ff.context().seed``).
+        first_tasks: So many tasks of a call that does nothing but fail stop the run; None: no number does.
+            Only runs that are compared with others need another number.
 
     Raises:
         UsageError: The arguments do not fit together.
@@ -158,7 +161,7 @@ def stream(
     source = opened(as_source(items))
     delivery = HandedOut(order)
     where, name = make_backend(backend)
-    rules = StopRules(max_failed=failed_limit(max_failed))
+    rules = StopRules(first_tasks=first_tasks, max_failed=failed_limit(max_failed))
     job = _Job(plan, source, where, name, seed=whole_seed(seed), rules=rules)
     results = job.stream(delivery, duplicates)
     _open_streams.add(results)

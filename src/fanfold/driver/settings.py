@@ -107,7 +107,7 @@ def whole_seed(seed: Any) -> int:
 
 
 def failed_limit(max_failed: Any) -> int | Fraction | None:
-    """How many roots may fail, checked: a number, an exact share of those that have ended, or None for any number.
+    """How many roots may fail, checked: a number, an exact share of those that ended, or None for any number.
 
     A share is read as the decimal that was written; ``1`` is a number, ``1.0`` a share.
 

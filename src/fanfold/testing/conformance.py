@@ -38,6 +38,8 @@ TENFOLD = ff.stage(s.tenfold)
 RAISE_IF = ff.stage(s.raise_if)
 RAISE_IF_BATCHED = ff.stage(s.raise_if_batched, batch_size=100)
 FAIL_IF = ff.stage(s.fail_if_batched, batch_size=5)
+RAISE_IF_STRICT = ff.stage(s.raise_if, on_error="stop")
+FAIL_IF_STRICT = ff.stage(s.fail_if_batched, batch_size=5, on_error="stop")
 
 
 class BackendConformance(ABC):
@@ -365,6 +367,27 @@ class BackendConformance(ABC):
         _, observed = self.run(pipeline, [1])
         assert observed.stopped is not None
         assert observed.stopped.message == "RuntimeError: no weights"
+
+    # -------------------------------------------------------------------------------- runs that stop
+
+    def test_a_strict_stage_stops_the_run_at_its_first_error(self) -> None:
+        @ff.pipeline(level="document")
+        def pipeline(n: ff.Port[Any]) -> Any:
+            return RAISE_IF_STRICT(n, eq=3)
+
+        _, observed = self.run(pipeline, list(range(500)))
+        assert observed.stopped is not None
+        assert observed.stopped.message == "ValueError: boom 3"
+        assert "raise_if" in observed.stopped.traceback
+        ended = {root: observed.results[root].status for root in range(4)}
+        assert ended == {0: "done", 1: "done", 2: "done", 3: "failed"}
+
+    def test_a_strict_stage_bears_declared_failures(self) -> None:
+        @ff.pipeline(level="document")
+        def pipeline(n: ff.Port[Any]) -> Any:
+            return FAIL_IF_STRICT(n, eq=1)
+
+        assert self.check(pipeline, [0, 1, 2]) == [[0, ("failed", "bad 1"), 2]]
 
     # ------------------------------------------------------------------------- values across processes
 

@@ -124,6 +124,10 @@ class ObservedRun:
         """Counts so far."""
         return self._core.statistics(time_s)
 
+    def open_failures(self) -> Sequence[Failure]:
+        """What has failed under roots that have not ended."""
+        return self._core.open_failures()
+
     def check(self) -> None:
         """Recompute what must hold of the engine's state between any two events.
 

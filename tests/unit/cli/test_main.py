@@ -69,6 +69,31 @@ def test_failed_roots_make_it_1(capsys):
     assert "2 × scaled raised, such as row a:" in capsys.readouterr().out
 
 
+def test_a_run_that_failures_stop_is_1_and_tells_why_and_what_was_done(capsys):
+    assert run("--set", "factor=-1", "--max-failed", "1") == 1
+    told = capsys.readouterr().err
+    assert told.startswith(
+        "fanfold: FF421 the run was stopped: 2 of 2 roots failed, which is more than max_failed=1 allows. "
+        "The first was row a, at call 'scaled': ValueError: negative.\nTraceback"
+    )
+    assert "\n  See what failed and why in the report" in told
+    assert "rows: 2 rows in" in told and "2 failed" in told
+    assert run("--set", "scaled.on_error=stop", "--set", "factor=-1", "--quiet") == 1
+    told = capsys.readouterr().err
+    assert told.count("FF421") == 1 and "1 failed, 1 unfinished" in told
+
+
+def test_a_limit_of_failed_roots_may_be_a_share(capsys):
+    assert run("--set", "factor=-1", "--max-failed", "0.5") == 1
+    assert "FF421" not in capsys.readouterr().err
+    for wrong in ("1.5", "-1"):
+        assert run(f"--max-failed={wrong}") == 2
+        assert f"FF433 max_failed={wrong}" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as left:
+        run("--max-failed", "few")
+    assert left.value.code == 2
+
+
 def test_a_users_mistake_is_one_block_and_2(capsys):
     assert run("--set", "faktor=1") == 2
     shown = capsys.readouterr()

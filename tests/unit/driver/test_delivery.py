@@ -91,3 +91,10 @@ def test_a_stream_hands_out_in_order():
     assert not delivery.ready
     delivery.finish([result(0)])
     assert [r.root for r in delivery.ready] == [0, 1]
+
+
+def test_a_stream_that_stops_hands_out_what_waited_for_its_turn():
+    delivery = HandedOut("source")
+    delivery.finish([result(0), result(4), result(2)])
+    delivery.stop()
+    assert [r.root for r in delivery.ready] == [0, 2, 4]

@@ -252,10 +252,10 @@ def test_what_happened_before_a_stop_is_taken_in_and_nothing_is_begun_after_it()
 
         def handle(self, event):
             commands = super().handle(event)
-            if isinstance(event, BatchFinished) and event.batch == 1:
-                commands.append(StopRun(commands[0].results[0].failures[0], "x failed."))
-                self.waiting.append(99)
-            return commands
+            if not isinstance(event, BatchFinished) or event.batch != 1:
+                return commands
+            self.waiting.append(99)
+            return [*commands, StopRun(Failure(kind="raised", message="x"), "x failed.")]
 
     core, backend = Stopping(), FakeBackend()
     delivery = Written(backend, "source", "document")
@@ -272,7 +272,7 @@ def test_the_core_hears_of_a_root_that_the_sink_refuses_and_may_stop_the_run_the
     core, backend = FakeCore(), Refusing()
     core.reply[RootRefused] = [StopRun(Failure(kind="contract", message="bytes"), "bytes.")]
     running = loop(core, backend, delivery=Written(backend, "source", "document"))
-    with pytest.raises(RunStopped, match="FF421 .*: bytes"):
+    with pytest.raises(RunStopped, match=r"FF421 .*: bytes"):
         running.run()
     (heard,) = [event for event in core.seen if isinstance(event, RootRefused)]
     assert (heard.root, heard.failure.levels) == (0, ("document",))

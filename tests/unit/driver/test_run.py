@@ -153,3 +153,20 @@ def test_values_are_described_by_type_and_shape():
     assert describe([]) == "list[] of 0"
     assert describe(dict.fromkeys("abcdef")) == "dict(a, b, c, d, …)"
     assert describe(object()) == "object"
+
+
+def test_a_call_and_a_check_never_stop_for_failures():
+    from tests.conformance import stopping_stages
+
+    strict = stopping_stages.numbers.using({"positive.on_error": "stop"})
+    with pytest.raises(ValueError, match="-1 is negative"):
+        strict(-1)
+    found = strict.check([-1] * 30, n=30)
+    assert not found.ok
+    assert [group.count for group in found.failures] == [30]
+
+
+@pytest.mark.parametrize("method", ["run", "stream"])
+def test_a_limit_of_failed_roots_that_makes_no_sense_is_told_at_once(method):
+    with pytest.raises(ff.UsageError, match="FF433 max_failed=-1 is neither"):
+        getattr(stages.fragile_items, method)(iter([1]), max_failed=-1)

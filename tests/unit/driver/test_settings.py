@@ -2,6 +2,7 @@
 
 import datetime
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -12,6 +13,7 @@ from fanfold.data.sinks import SinkWriter
 from fanfold.data.sources import from_items
 from fanfold.driver.settings import (
     as_source,
+    failed_limit,
     make_backend,
     make_run_dir,
     new_run_name,
@@ -30,6 +32,31 @@ def test_workers_are_named_after_their_stage():
         (1, 1, "read[0]"),
         (2, 2, "join[0]"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "limit"),
+    [
+        (None, None),
+        (0, 0),
+        (12, 12),
+        (1, 1),
+        (1.0, Fraction(1)),
+        (0.07, Fraction(7, 100)),
+        (0.0, 0),
+    ],
+)
+def test_a_limit_of_failed_roots_is_a_number_or_the_share_that_was_written(given, limit):
+    found = failed_limit(given)
+    assert found == limit
+    assert isinstance(found, Fraction) == isinstance(given, float)
+
+
+@pytest.mark.parametrize("given", [-1, True, 1.5, -0.1, float("nan"), "3", (1, 2)])
+def test_what_is_no_limit_of_failed_roots_is_refused(given):
+    with pytest.raises(UsageError, match="FF433 max_failed=") as told:
+        failed_limit(given)
+    assert repr(given) in told.value.message and "0.05" in told.value.hint
 
 
 def test_a_stage_of_which_no_replica_fits_this_machine_is_refused_before_anything_starts():

@@ -156,7 +156,7 @@ def changed(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, change: Any)
 
 
 def test_a_run_that_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    stop = [StopRun(Failure(kind="raised", message="no"))]
+    stop = [StopRun(Failure(kind="raised", message="no"), "no.")]
     changed(monkeypatch, Core, "handle", lambda commands: stop)
     assert kinds(case()) == {"stopped"}
 
