@@ -18,6 +18,10 @@ Rules
    Before ``BatchFinished``, each of its tasks was in exactly one ``TasksFinished`` (done or failed).
 5. A worker begins its batches in the order of submission. It ends them in that order too, unless its stage is
    asynchronous: then up to ``max_in_flight`` of them are under way together and end as they may.
+6. Events that a worker tells together (of one flush) and the blocks that they name arrive together, in the
+   order in which they were told, or not at all: what was on its way when a worker died may be lost, whole.
+7. ``time_s`` is on the driver's clock: the backend sets it when it takes an event in, since clocks of
+   different machines do not agree. ``busy_s`` and ``wait_s`` are durations on the worker's own.
 """
 
 from __future__ import annotations
@@ -129,9 +133,11 @@ class WorkerDied(NamedTuple):
     reason: str
     time_s: float = 0.0
     running: int | None = None
-    """The batch that it had begun and not ended, if any; others at it had not been started."""
+    """The batch that it had begun and not ended, if any; others at it had not been started. A backend that
+    cannot know names the oldest of whose end nothing was heard: it runs alone next, and harms nobody then."""
     alone: bool = True
-    """False: an asynchronous stage had begun other batches as well, so that none of them can be blamed."""
+    """False: the batch cannot be blamed, since an asynchronous stage had begun others as well, or because the
+    worker did not end by what it ran (its machine was lost)."""
 
 
 class ChildrenReleased(NamedTuple):

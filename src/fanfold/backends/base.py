@@ -1,7 +1,8 @@
 """The contract between the driver and a backend.
 
 A backend starts workers, carries batches and values, and reports what happened; it knows calls and
-streams, but no pipeline, no membership and no outcome. Everything is asynchronous but ``poll``.
+streams, but no pipeline, no membership and no outcome. Nothing waits for workers but ``poll`` and ``close``;
+``put`` and ``read`` may wait for values to be stored or fetched.
 """
 
 from __future__ import annotations
@@ -104,7 +105,11 @@ BackendEvent: TypeAlias = RecordsWritten | RecordRefused | WriteFailed | WriterC
 
 
 class Backend(Protocol):
-    """Where workers live. One object serves one run; ``close`` is idempotent and leaves nothing behind."""
+    """Where workers live. One object serves one run; ``close`` is idempotent and leaves nothing behind.
+
+    It is used by one thread at a time. A backend with threads of its own hands over in ``poll`` what they
+    hear.
+    """
 
     def start(self, plan: Plan, workers: Sequence[WorkerSpec], writer: RecordWriter | None) -> None:
         """Start all workers (and the writer) in parallel and return without waiting for them."""
@@ -112,7 +117,8 @@ class Backend(Protocol):
 
     def submit(self, worker: int, batch: RunBatch) -> None:
         """Send a batch; a worker begins its batches in the order of submission, one at a time, or up to
-        ``max_in_flight`` at a time if its stage is asynchronous. Never blocks."""
+        ``max_in_flight`` at a time if its stage is asynchronous. Never blocks; it may go out with the next
+        ``poll``, together with others."""
         ...
 
     def trim(self, worker: int, batch: int, tasks: int) -> None:
@@ -155,7 +161,7 @@ class Backend(Protocol):
         ...
 
     def worker_log_tail(self, worker: int, limit_bytes: int = 4_096) -> str:
-        """The last output (stdout and stderr) of a worker, for messages."""
+        """The last output (stdout and stderr) of a worker, for messages; nothing where none can be had."""
         ...
 
     def close(self) -> None:
