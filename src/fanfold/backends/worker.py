@@ -32,11 +32,19 @@ from typing import Any, Final, TypeAlias
 from fanfold.backends.base import NO_RUN, RunFacts
 from fanfold.backends.children import holds_exception, kind_of, listed
 from fanfold.backends.delivery import BYTES_PER_CHILD, Delivery, Emit, Opening
+from fanfold.backends.opening import (
+    Collected,
+    ContractBroken,
+    apparent_bytes,
+    as_raised,
+    children_of,
+    close,
+    opens_whole,
+)
 from fanfold.backends.stage_plan import StagePlan
 from fanfold.backends.values import Values
-from fanfold.columns import get_field
 from fanfold.errors import UsageError
-from fanfold.failures import Failure, ItemFailure, ParentFailure, declared
+from fanfold.failures import Failure, ItemFailure, declared
 from fanfold.plan import CallNode
 from fanfold.protocol import BatchFinished, BatchRaised, RunBatch
 from fanfold.secret import redacted, resolved
@@ -57,10 +65,6 @@ TRIMMED: Final = ItemFailure("it need not run any more", code="trimmed")
 def nothing_trimmed(batch: int) -> int:
     """For workers whom nobody tells."""
     return 0
-
-
-class ContractBroken(Exception):
-    """A user's stage gave something of the wrong shape; the message says what was expected."""
 
 
 class NotDeterministic(Exception):
@@ -355,7 +359,7 @@ class BatchRun:
             openings = delivery.openings
             if not openings or (
                 set(map(type, results)) == {list}
-                and all(map(_opens_whole, openings))
+                and all(map(opens_whole, openings))
                 and not holds_exception(chain.from_iterable(results))
             ):
                 # The way of tiny children: no Python for each of them, little for each parent.
@@ -369,7 +373,7 @@ class BatchRun:
         if self._outputs == 1 and not delivery.openings:
             delivery.columns[0] = results
             delivery.failures = {
-                task: self._failure(_as_raised(value))
+                task: self._failure(as_raised(value))
                 for task, value in enumerate(results)
                 if issubclass(type(value), BaseException)  # isinstance asks the value itself
             }
@@ -436,7 +440,7 @@ class BatchRun:
         outputs = self._unpacked(value, "return")
         opened: list[tuple[Opening, list[list[Any]]]] = []
         for opening in self.delivery.openings:
-            children = _children(opening, outputs)
+            children = children_of(opening, outputs)
             if children is not None:
                 opened.append((opening, self._fresh(task, children)))
         for opening, children in opened:
@@ -448,7 +452,7 @@ class BatchRun:
         if self._outputs == 1:
             values: Sequence[Any] = (value,)
         elif issubclass(type(value), BaseException):
-            raise _as_raised(value)
+            raise as_raised(value)
         elif isinstance(value, tuple) and len(value) == self._outputs:
             values = value
         else:
@@ -459,7 +463,7 @@ class BatchRun:
             )
         for part in values:
             if issubclass(type(part), BaseException):
-                raise _as_raised(declared(values) or part)
+                raise as_raised(declared(values) or part)
         return values
 
     def _fresh(self, task: int, children: list[list[Any]]) -> list[list[Any]]:
@@ -487,7 +491,7 @@ class BatchRun:
         delivery, clock = self.delivery, self._clock
         skip = self.batch.skip[task] if self.batch.skip else 0
         whole: list[list[Any]] = [[] for _ in range(self._outputs)]
-        collected = _Collected(task, delivery)
+        collected = Collected(task, delivery)
         targets, room, single = collected.targets, collected.room, self._outputs == 1
         given = 0
         try:
@@ -504,7 +508,7 @@ class BatchRun:
                     continue
                 for append, position in targets:
                     append(parts[position])
-                room -= 1 + _apparent_bytes(parts[0]) / BYTES_PER_CHILD
+                room -= 1 + apparent_bytes(parts[0]) / BYTES_PER_CHILD
                 if room <= 0 or clock() >= self._due_s:
                     collected.settle()
                     self._flush(task)
@@ -512,102 +516,12 @@ class BatchRun:
                         break  # something of it could not be stored
                     if self._trimmed >> task & 1:
                         raise TRIMMED
-                    collected = _Collected(task, delivery)
+                    collected = Collected(task, delivery)
                     targets, room = collected.targets, collected.room
         finally:
             collected.settle()
-            _close(children)
+            close(children)
         if task not in delivery.failures:
             self._check_skip(skip, given)
             collected.seal()
         delivery.done(whole)
-
-
-class _Collected:
-    """The children that one task's iterator has given since the last flush."""
-
-    def __init__(self, task: int, delivery: Delivery) -> None:
-        self._task = task
-        # A list has no fields: an expansion of a field gets nothing from an iterator.
-        self._openings = [
-            o for o in delivery.openings if not any(s.path for s in o.expansion.streams)
-        ]
-        self._starts = [len(opening.rows[0]) for opening in self._openings]
-        self.targets = [
-            (rows.append, stream.position)
-            for opening in self._openings
-            for rows, stream in zip(opening.rows, opening.expansion.streams, strict=True)
-        ]
-        """Where each child goes, and which output of it."""
-        self.room: float = delivery.room()
-        """How many more of the usual size should be released together with what is there."""
-
-    def settle(self) -> None:
-        """Put down how many there are; before a flush, and at the end."""
-        for opening, start in zip(self._openings, self._starts, strict=True):
-            fresh = len(opening.rows[0]) - start
-            if fresh:
-                opening.counts[self._task] = fresh
-
-    def seal(self) -> None:
-        """There are no more."""
-        for opening in self._openings:
-            opening.sealed.append(self._task)
-
-
-def _close(children: Iterator[Any]) -> None:
-    close = getattr(children, "close", None)
-    if close is not None:
-        close()
-
-
-def _children(opening: Opening, outputs: Sequence[Any]) -> list[list[Any]] | None:
-    """By stream, the children of one task; None if a field on the way is missing, which fails elsewhere."""
-    lists: list[list[Any]] = []
-    for stream in opening.expansion.streams:
-        value = outputs[stream.position]
-        for name in stream.path:
-            try:
-                value = get_field(value, name)
-            except LookupError:
-                return None
-        children = listed(value)
-        if children is None:
-            raise ContractBroken(
-                f"what is expanded must be a list, a tuple, an array or an iterator of children, "
-                f"got {kind_of(value)}"
-            )
-        lists.append(children)
-    if any(map(holds_exception, lists)) and (error := declared(chain.from_iterable(lists))):
-        raise _as_raised(error)
-    if len({len(children) for children in lists}) > 1:
-        sizes = " and ".join(str(len(children)) for children in lists)
-        raise ContractBroken(
-            f"outputs that are expanded together must have equally many children, got {sizes}"
-        )
-    return lists
-
-
-def _as_raised(returned: BaseException) -> BaseException:
-    """What an exception in the place of a value fails its task with."""
-    if isinstance(returned, (ItemFailure, ParentFailure)):
-        return returned
-    return ContractBroken(
-        f"{kind_of(returned)} was returned as a value; raise it, or return ff.ItemFailure"
-    )
-
-
-def _opens_whole(opening: Opening) -> bool:
-    """Whether it opens the values themselves, into one stream."""
-    return len(opening.rows) == 1 and not opening.expansion.streams[0].path
-
-
-def _apparent_bytes(value: Any) -> int:
-    """A lower bound of a value's size that costs next to nothing to find."""
-    if type(value) in (bytes, str, bytearray):
-        return len(value)
-    try:
-        size = getattr(value, "nbytes", 0)
-    except Exception:  # a user's property: then nothing is known of its size
-        return 0
-    return size if type(size) is int else 0

@@ -1,0 +1,111 @@
+"""What a task's results open into: children out of lists, arrays and iterators, and what is none of these.
+
+Owns the reading of one task's value as children. How they are stored and told of is
+:mod:`fanfold.backends.delivery`'s, who runs the users' code :mod:`fanfold.backends.worker`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from fanfold.backends.children import holds_exception, kind_of, listed
+from fanfold.backends.delivery import Delivery, Opening
+from fanfold.columns import get_field
+from fanfold.failures import ItemFailure, ParentFailure, declared
+
+
+class ContractBroken(Exception):
+    """A user's stage gave something of the wrong shape; the message says what was expected."""
+
+
+class Collected:
+    """The children that one task's iterator has given since the last flush."""
+
+    def __init__(self, task: int, delivery: Delivery) -> None:
+        self._task = task
+        # A list has no fields: an expansion of a field gets nothing from an iterator.
+        self._openings = [
+            o for o in delivery.openings if not any(s.path for s in o.expansion.streams)
+        ]
+        self._starts = [len(opening.rows[0]) for opening in self._openings]
+        self.targets = [
+            (rows.append, stream.position)
+            for opening in self._openings
+            for rows, stream in zip(opening.rows, opening.expansion.streams, strict=True)
+        ]
+        """Where each child goes, and which output of it."""
+        self.room: float = delivery.room()
+        """How many more of the usual size should be released together with what is there."""
+
+    def settle(self) -> None:
+        """Put down how many there are; before a flush, and at the end."""
+        for opening, start in zip(self._openings, self._starts, strict=True):
+            fresh = len(opening.rows[0]) - start
+            if fresh:
+                opening.counts[self._task] = fresh
+
+    def seal(self) -> None:
+        """There are no more."""
+        for opening in self._openings:
+            opening.sealed.append(self._task)
+
+
+def close(children: Iterator[Any]) -> None:
+    """Close an iterator that is left, if it can be."""
+    end = getattr(children, "close", None)
+    if end is not None:
+        end()
+
+
+def children_of(opening: Opening, outputs: Sequence[Any]) -> list[list[Any]] | None:
+    """By stream, the children of one task; None if a field on the way is missing, which fails elsewhere."""
+    lists: list[list[Any]] = []
+    for stream in opening.expansion.streams:
+        value = outputs[stream.position]
+        for name in stream.path:
+            try:
+                value = get_field(value, name)
+            except LookupError:
+                return None
+        children = listed(value)
+        if children is None:
+            raise ContractBroken(
+                f"what is expanded must be a list, a tuple, an array or an iterator of children, "
+                f"got {kind_of(value)}"
+            )
+        lists.append(children)
+    if any(map(holds_exception, lists)) and (error := declared(chain.from_iterable(lists))):
+        raise as_raised(error)
+    if len({len(children) for children in lists}) > 1:
+        sizes = " and ".join(str(len(children)) for children in lists)
+        raise ContractBroken(
+            f"outputs that are expanded together must have equally many children, got {sizes}"
+        )
+    return lists
+
+
+def as_raised(returned: BaseException) -> BaseException:
+    """What an exception in the place of a value fails its task with."""
+    if isinstance(returned, (ItemFailure, ParentFailure)):
+        return returned
+    return ContractBroken(
+        f"{kind_of(returned)} was returned as a value; raise it, or return ff.ItemFailure"
+    )
+
+
+def opens_whole(opening: Opening) -> bool:
+    """Whether it opens the values themselves, into one stream."""
+    return len(opening.rows) == 1 and not opening.expansion.streams[0].path
+
+
+def apparent_bytes(value: Any) -> int:
+    """A lower bound of a value's size that costs next to nothing to find."""
+    if type(value) in (bytes, str, bytearray):
+        return len(value)
+    try:
+        size = getattr(value, "nbytes", 0)
+    except Exception:  # a user's property: then nothing is known of its size
+        return 0
+    return size if type(size) is int else 0
