@@ -349,7 +349,7 @@ class BatchRun:
             return results
         got = kind_of(returned) if results is None else f"{len(results)}"
         raise ContractBroken(
-            f"for a batch of {count} items it must return a list of {count} results, got {got}"
+            f"it must return a list with one result for each item of its batch, here {count}, got {got}"
         )
 
     def deliver(self, results: list[Any]) -> None:

@@ -119,7 +119,7 @@ def test_results_of_the_wrong_shape_are_nobodys_in_a_batch_and_the_items_own_alo
     told = rig.run([1, 2])
     assert told.raised is not None
     kind, message = told.raised
-    assert kind == "contract" and got in message and "list of 2" in message
+    assert kind == "contract" and got in message and "its batch, here 2," in message
     if returned != [1]:
         alone = rig.run([1])
         assert alone.raised is None and alone.failures[0][0] == "contract"
