@@ -9,6 +9,8 @@ import fanfold as ff
 
 @ff.stage
 def pages(count: int) -> Iterator[int]:
+    if count < 0:
+        raise ff.ItemFailure("no document", code="doc.none")
     yield from range(count)
 
 
@@ -35,3 +37,8 @@ def positive(number: int) -> int:
 @ff.pipeline(level="number")
 def numbers(number: ff.Port[int]) -> ff.Port[int]:
     return positive(number)
+
+
+@ff.pipeline(level="document")
+def page_numbers(count: ff.Port[int]) -> ff.Port[list[int]]:
+    return ff.gather(positive(ff.expand(pages(count), "page")), failed="drop")

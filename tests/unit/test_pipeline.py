@@ -119,6 +119,14 @@ def test_a_plain_callable_takes_the_place_and_the_options_of_a_stage():
     assert to_text.using({"Ocr": fake}).plan().stages[1].batch_size == 32
 
 
+def test_what_an_error_comes_to_is_an_option_that_a_plain_callable_takes_over():
+    strict = ff.stage(len, name="strict", on_error="stop")
+    measured = ff.pipeline(lambda item: strict(item))
+    assert measured.using({"strict": sum}).plan().stages[0].on_error == "stop"
+    assert measured.using({"strict.on_error": "fail"}).plan().stages[0].on_error == "fail"
+    assert measured.parse("strict.on_error", "stop") == "stop"
+
+
 def test_a_class_takes_over_the_constructor_arguments_if_they_fit():
     class Fake(Ocr):
         pass

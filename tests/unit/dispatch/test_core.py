@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from fanfold.dispatch.stopping import StopRules
-from fanfold.engine.commands import StopRun
+from fanfold.engine.commands import FinishRoots, StopRun
 from fanfold.failures import Failure
 from fanfold.plan import CallNode, Plan
 from fanfold.protocol import (
@@ -322,10 +322,12 @@ def test_roots_are_counted_as_they_end_and_the_results_come_first() -> None:
     script = reading(StopRules(max_failed=1), 1, 1, 1, failed="fail")
     read_one(script, "declared")
     assert script.stops == []
-    read_one(script, "declared")
-    (stop,) = script.stops
+    batch = next(b for _, b in script.running if b.call == 2)
+    failed = ((0, Failure(kind="declared", message="bad")),)
+    *_, finish, stop = script.core.handle(TasksFinished(batch.batch, 0, 1, (), failed))
+    assert isinstance(finish, FinishRoots) and isinstance(stop, StopRun)
     assert "2 of 2 roots failed, which is more than max_failed=1" in stop.message
-    assert [result.status for result in script.results] == ["failed", "failed"]
+    assert [result.status for result in finish.results] == ["failed"]
 
 
 def test_a_root_that_a_sink_refuses_has_failed() -> None:

@@ -11,6 +11,7 @@ import pytest
 import fanfold as ff
 from fanfold.driver.check import describe
 from tests.conformance import running_stages as stages
+from tests.conformance import stopping_stages
 
 
 def test_a_call_runs_here_and_gives_the_value():
@@ -156,8 +157,6 @@ def test_values_are_described_by_type_and_shape():
 
 
 def test_a_call_and_a_check_never_stop_for_failures():
-    from tests.conformance import stopping_stages
-
     strict = stopping_stages.numbers.using({"positive.on_error": "stop"})
     with pytest.raises(ValueError, match="-1 is negative"):
         strict(-1)
@@ -170,3 +169,14 @@ def test_a_call_and_a_check_never_stop_for_failures():
 def test_a_limit_of_failed_roots_that_makes_no_sense_is_told_at_once(method):
     with pytest.raises(ff.UsageError, match="FF433 max_failed=-1 is neither"):
         getattr(stages.fragile_items, method)(iter([1]), max_failed=-1)
+
+
+def test_a_stream_that_stops_hands_out_what_waited_for_a_root_before_it():
+    stream = stopping_stages.page_numbers.stream([5000, -1, -1], backend="inline", max_failed=1)
+    results: list[ff.Result] = []
+    with pytest.raises(ff.RunStopped):
+        results.extend(stream)
+    assert [(result.key, result.status) for result in results] == [
+        ("1", ff.Status.FAILED),
+        ("2", ff.Status.FAILED),
+    ]
