@@ -54,7 +54,7 @@ class Observed:
     """What a run did, in full."""
 
     items: dict[int, dict[Ordinals, Seen]] = field(default_factory=dict)
-    """By output port and ordinals."""
+    """By port of outputs and effects, and by ordinals; of an effect without values."""
     results: dict[int, RootResult] = field(default_factory=dict)
     """By the root's position."""
     ended: list[int] = field(default_factory=list)
@@ -105,7 +105,7 @@ class ObservedRun:
         self.admitted: int = 0
         self.ended: list[int] = []
         """Roots that ended and were not committed yet; whoever drives commits them."""
-        self.observed: Observed = Observed({output.port: {} for output in plan.outputs})
+        self.observed: Observed = Observed({port: {} for port in started.returned(plan)})
         backend.start(plan, self.workers, None)
 
     @property
