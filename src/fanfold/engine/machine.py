@@ -80,6 +80,8 @@ class Machine:
         self._wiring = wire(self.program, self.queues)
         self._watchers = self._wiring.watchers
         self._backwards = Backwards(self.program)
+        for level, slot, rule in self._backwards.ends:
+            self._wiring.watch(level, slot, rule)
         self.resolvers = Resolvers(self.program)
         self._depths = [level.depth for level in plan.levels]
         self._work: list[dict[tuple[Rule, Chunk], int]] = [{} for _ in range(max(self._depths) + 1)]
@@ -467,8 +469,12 @@ class Machine:
                 work[key] = work.get(key, 0) | new
         for broadcast in self._wiring.broadcasts[level]:
             self.schedule(broadcast, chunk, new)
-        if chunk.parent is not None and chunk.parent.condemned is not None:
-            self._condemn_late(chunk, new)
+        if chunk.parent is not None:
+            if chunk.parent.lost is not None:
+                for rule in self._backwards.late[level]:
+                    self.schedule(rule, chunk, new)
+            if chunk.parent.condemned is not None:
+                self._condemn_late(chunk, new)
 
     def _hold(self, streams: Sequence[StreamRows], rows: int) -> None:
         """Count the rows of new blocks; where values are large, have them go at their last reader."""

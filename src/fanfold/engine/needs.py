@@ -3,7 +3,8 @@
 An item at a slot is needed while a reader that has not ended could still be affected by it. Outputs of the
 pipeline and effects are needed until they end. When items are lost, or a merge has decided, what they read
 is looked at again; what nobody needs is suppressed there, and so on backwards, so that a task whose outputs
-are all dead is never started.
+are all dead is never started. Looked at again are also children that come when the list of them is lost, and
+what is copied to children once no more can come.
 
 Owns the direction from readers to what they read; that outcomes spread from there to readers is in
 :mod:`fanfold.engine.rules`. A drop never makes work dead: other readers may count the dropped item out.
@@ -45,6 +46,10 @@ class Backwards:
         """By level and slot: the slots of one node, which end together."""
         self.reads: list[list[list[Rule]]] = [[[] for _ in range(n)] for n in program.slots]
         """By level and slot: the rules to tell when items end there without a value."""
+        self.late: list[list[Rule]] = [[] for _ in plan.levels]
+        """By level: the rules to tell of children whose parents lost something before."""
+        self.ends: list[tuple[int, int, Rule]] = []
+        """Triples (level, slot, rule): rules to tell of every end there."""
         for port in (*(output.port for output in plan.outputs), *program.effect_ports):
             self._needs[plan.ports[port].level][program.port[port]].append(_always)
             above = plan.levels[plan.ports[port].level]
@@ -92,6 +97,8 @@ class Backwards:
                 self.reads[level][outputs[0]].append(
                     _Parents(self, level, outputs[0], slots[node.input])
                 )
+                no_more = _NoMoreCopies(self, above, expansion, slots[node.input])
+                self.ends.append((above, expansion, no_more))
                 return
             case GatherNode():
                 row = self._program.row[node.index]
@@ -100,9 +107,9 @@ class Backwards:
                     self._same_level(node.child_level, inputs, (row,))
                 self._needs[node.child_level][row].append(_parent_open(outputs[0]))
                 self._needs[level][expansion].append(_open(outputs[0]))
-                self.reads[level][outputs[0]].append(
-                    _Members(self, level, outputs[0], node.child_level, row)
-                )
+                members = _Members(self, level, outputs[0], node.child_level, row)
+                self.reads[level][outputs[0]].append(members)
+                self.late[node.child_level].append(_LateMembers(node.child_level, members))
                 self.reads[level][outputs[0]].append(_Read(self, level, outputs[0], (expansion,)))
             case _:
                 inputs = [slots[port] for port in ports_read(node)]
@@ -184,15 +191,36 @@ class _Members:
     row: int
 
     def update(self, state: State, chunk: Chunk, hint: int) -> None:
-        lost = chunk.lost_at(self.slot)
         children = chunk.children.get(self.child_level)
-        if lost is None or children is None:
-            return
-        parents = hint & (lost.failed | lost.suppressed)
-        for child in children.chunks(parents):
-            causes = [(child.items_of(bits), cause) for bits, cause in lost.causes]
-            items = child.items_of(parents)
-            self.backwards.unneeded(state, child, self.row, items, causes)
+        if children is not None and (parents := hint & self.lost(chunk)):
+            for child in children.chunks(parents):
+                self.give_up(state, child, child.items_of(parents))
+
+    def lost(self, chunk: Chunk) -> int:
+        """The parents whose lists are lost."""
+        lost = chunk.lost_at(self.slot)
+        return 0 if lost is None else lost.failed | lost.suppressed
+
+    def give_up(self, state: State, child: Chunk, items: int) -> None:
+        """The lists of these members are lost."""
+        assert child.parent is not None
+        lost = child.parent.lost_at(self.slot)
+        assert lost is not None
+        causes = [(child.items_of(bits), cause) for bits, cause in lost.causes]
+        self.backwards.unneeded(state, child, self.row, items, causes)
+
+
+@dataclass(slots=True, eq=False)
+class _LateMembers:
+    """Children came: those whose lists were lost before."""
+
+    level: int
+    members: _Members
+
+    def update(self, state: State, chunk: Chunk, hint: int) -> None:
+        assert chunk.parent is not None
+        if items := hint & chunk.items_of(self.members.lost(chunk.parent)):
+            self.members.give_up(state, chunk, items)
 
 
 @dataclass(slots=True, eq=False)
@@ -210,3 +238,19 @@ class _Parents:
             causes = [(chunk.parents_of(bits), cause) for bits, cause in lost.causes]
             parents = chunk.parents_of(hint & (lost.failed | lost.suppressed))
             self.backwards.unneeded(state, parent, self.input, parents, causes)
+
+
+@dataclass(slots=True, eq=False)
+class _NoMoreCopies:
+    """Expansions ended: what is copied from ``input`` to their children, if there are any."""
+
+    backwards: Backwards
+    level: int
+    expansion: int
+    input: int
+
+    def update(self, state: State, chunk: Chunk, hint: int) -> None:
+        lost = chunk.lost_at(self.expansion)
+        failed, causes = (0, []) if lost is None else (lost.failed, lost.causes)
+        ended = hint & (chunk.done[self.expansion] | failed)
+        self.backwards.unneeded(state, chunk, self.input, ended, causes)

@@ -1,7 +1,7 @@
 """When a run equals the reference interpreter.
 
 Owns the rule (M33): each item of each output port has the interpreter's outcome, its value if done, and a
-cause out of the set that the interpreter gives; a root's failures are among the plan's, with at least one
+cause out of the set that the interpreter gives, and so has each item of an effect, but for its value; a root's failures are among the plan's, with at least one
 for each lost output. Where a parent failure may get ahead of an item, the interpreter gives all that the item
 may be, and a run has to agree with one of them. Knows neither how the meaning was computed nor how the run
 was made.
@@ -37,7 +37,13 @@ Observation: TypeAlias = Mapping[int, Mapping[Ordinals, Seen]]
 
 
 def compare(plan: Plan, interpreted: Interpretation, observed: Observation) -> list[str]:
-    """All differences between a run and the meaning of its plan, in words; none if they are equal."""
+    """All differences between a run and the meaning of its plan, in words; none if they are equal.
+
+    Args:
+        plan: The compiled pipeline.
+        interpreted: Its meaning.
+        observed: The run's items; those of effects are compared where they are there.
+    """
     return list(_differences(plan, interpreted, observed)) if interpreted.whole else []
 
 
@@ -82,10 +88,12 @@ def compare_failures(
 
 
 def _differences(plan: Plan, interpreted: Interpretation, observed: Observation) -> Iterator[str]:
-    for output in plan.outputs:
-        expected, seen = interpreted.ports[output.port], observed.get(output.port, {})
+    outputs = {output.port for output in plan.outputs}
+    effects = {port for call in plan.effects for port in plan.call(call).outputs} - outputs
+    for port in sorted(outputs | (effects & observed.keys())):
+        expected, seen = interpreted.ports[port], observed.get(port, {})
         for at in sorted(expected.keys() | seen.keys()):
-            name = _name(plan, output.port, at)
+            name = _name(plan, port, at)
             if at not in seen:
                 later = [other for other in seen if other[:-1] == at[:-1] and other > at]
                 if later or not expected[at].optional:
@@ -93,18 +101,21 @@ def _differences(plan: Plan, interpreted: Interpretation, observed: Observation)
             elif at not in expected:
                 yield f"{name} does not exist, but was observed as {seen[at]}"
             else:
-                yield from (f"{name} {text}" for text in _compare_item(expected[at], seen[at]))
+                different = _compare_item(expected[at], seen[at], valued=port in outputs)
+                yield from (f"{name} {text}" for text in different)
 
 
-def _compare_item(expected: Item, seen: Seen) -> Sequence[str]:
+def _compare_item(expected: Item, seen: Seen, *, valued: bool) -> Sequence[str]:
     """How it differs from all that it may be."""
-    found = [list(_compare_one(one, seen)) for one in (expected, *expected.otherwise)]
+    found = [
+        list(_compare_one(one, seen, valued=valued)) for one in (expected, *expected.otherwise)
+    ]
     if not all(found):
         return ()
     return [" or ".join(text for texts in found for text in texts)]
 
 
-def _compare_one(expected: Item, seen: Seen) -> Iterator[str]:
+def _compare_one(expected: Item, seen: Seen, *, valued: bool) -> Iterator[str]:
     if seen.outcome is not expected.outcome:
         got = (
             seen.outcome.value
@@ -113,7 +124,7 @@ def _compare_one(expected: Item, seen: Seen) -> Iterator[str]:
         )
         yield f"should be {_show_item(expected)}, but is {got}"
     elif expected.outcome is Outcome.DONE:
-        if not same_value(expected.value, seen.value):
+        if valued and not same_value(expected.value, seen.value):
             yield f"should be {expected.value!r}, but is {seen.value!r}"
     elif expected.outcome in LOST:
         if seen.failure is None:
@@ -187,4 +198,5 @@ def _show_all(causes: frozenset[Failure]) -> str:
 
 def _name(plan: Plan, port: int, at: Ordinals) -> str:
     spec = plan.ports[port]
-    return f"output {spec.name} (port {port}, level {plan.levels[spec.level].name}) at {at}"
+    kind = "output" if any(port == output.port for output in plan.outputs) else "effect"
+    return f"{kind} {spec.name} (port {port}, level {plan.levels[spec.level].name}) at {at}"

@@ -22,6 +22,7 @@ from fanfold.columns import get_field
 from fanfold.failures import Failure
 from fanfold.outcomes import Outcome
 from fanfold.plan import (
+    AtLeast,
     BroadcastNode,
     CallNode,
     Constant,
@@ -233,7 +234,7 @@ class _Meaning:
         if node.failed == "fail":
             causes |= failed
         sealed = expansion.outcome is Outcome.DONE
-        if sealed and node.at_least and len(done) < node.at_least.needed(len(members)):
+        if sealed and node.at_least and not _are_enough(len(done), len(members), node.at_least):
             few = Failure(kind="too_few", message=f"{len(done)} of {len(members)} are done")
             causes |= failed | {self._placed(few, node.level, at)}
         if causes:
@@ -340,6 +341,12 @@ def _distinct(items: Sequence[Item]) -> list[Item]:
         else:
             found.append(item)
     return found
+
+
+def _are_enough(done: int, members: int, at_least: AtLeast) -> bool:
+    """Whether so many of so many members are enough; counted here, since the engine's way is on trial."""
+    least = at_least.count if at_least.share is None else at_least.share * members
+    return least is None or done >= least
 
 
 def _marked(causes: frozenset[Failure]) -> MarkedFailure:

@@ -19,7 +19,7 @@ from fanfold.backends.base import (
 )
 from fanfold.dispatch.core import Core
 from fanfold.dispatch.stopping import ON_REQUEST, StopRules
-from fanfold.engine import invariants
+from fanfold.engine import invariants, started
 from fanfold.engine.chunks import SPAN
 from fanfold.engine.commands import (
     Command,
@@ -56,7 +56,7 @@ class Observed:
     """What a run did, in full."""
 
     items: dict[int, dict[Ordinals, Seen]] = field(default_factory=dict)
-    """By output port and ordinals."""
+    """By port of outputs and effects, and by ordinals; of an effect without values."""
     results: dict[int, RootResult] = field(default_factory=dict)
     """By the root's position."""
     ended: list[int] = field(default_factory=list)
@@ -105,10 +105,12 @@ class ObservedRun:
                 name = f"{stage.name}[{replica}]"
                 self.workers.append(WorkerSpec(len(self.workers), stage.index, name))
         self._core = Core(plan, self.workers, span=span, rules=rules)
+        self._started: list[int] = []
+        """The batches that the last dispatch made."""
         self.admitted: int = 0
         self.ended: list[int] = []
         """Roots that ended and were not committed yet; whoever drives commits them."""
-        self.observed: Observed = Observed({output.port: {} for output in plan.outputs})
+        self.observed: Observed = Observed({port: {} for port in started.returned(plan)})
         backend.start(plan, self.workers, None)
 
     @property
@@ -156,7 +158,17 @@ class ObservedRun:
 
     def dispatch(self, time_s: float) -> None:
         """Give work to workers."""
-        self._carry_out(self._core.dispatch(time_s))
+        commands = self._core.dispatch(time_s)
+        self._started = [c.batch.batch for c in commands if isinstance(c, StartBatch)]
+        self._carry_out(commands)
+
+    def dead_work(self) -> list[str]:
+        """What the last dispatch gave out in vain; ask before anything else happens."""
+        return list(started.dead_work(self._core.machine, self._started))
+
+    def beyond_the_probe(self) -> list[str]:
+        """Where it gave out more of a parent's items than it should have; ask before anything else happens."""
+        return list(started.beyond_the_probe(self._core.machine, self._started))
 
     def commit(self, roots: Sequence[int], time_s: float) -> None:
         """These roots' records are written, as it were."""

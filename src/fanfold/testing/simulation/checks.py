@@ -24,6 +24,9 @@ VIOLATIONS: Final = {
     "invariant": "the engine's state is not what it must be after any event",
     "stand-still": "nothing is under way, and the run is not over",
     "endless": "there are far more events than the run can need",
+    "dead": "an item was started though it had ended, a sibling's parent failure reached it, or nothing that is "
+    "open depends on it",
+    "probe": "more items of a parent without a result were started than the probe lets, while others' waited",
     "idle": "a worker has nothing to do for two dispatches while items wait for it, and no queue is long",
     "stopped": "the run was stopped, though no stage has a constructor that raises",
     "meaning": "an output item is not what the reference interpreter says",
@@ -87,6 +90,12 @@ def broken_invariants(run: ObservedRun) -> list[Violation]:
     except InternalError as error:
         return [Violation("invariant", str(error))]
     return []
+
+
+def started_wrongly(run: ObservedRun) -> list[Violation]:
+    """What should not have been started in the last dispatch."""
+    dead = [Violation("dead", text) for text in run.dead_work()]
+    return dead or [Violation("probe", text) for text in run.beyond_the_probe()]
 
 
 def event_limit(meaning: Interpretation, workers: int, faults: int) -> int:

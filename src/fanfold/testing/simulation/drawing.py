@@ -1,7 +1,8 @@
 """How cases are made up: one integer is one case.
 
 Owns how large they are, how long things take in them and what goes wrong. Most are small, so that there are
-many; some are larger, and a few have one parent with more children than the engine keeps together.
+many; some are larger, some have parents with more children than the probe lets through, and a few have one
+parent with more children than the engine keeps together.
 """
 
 from __future__ import annotations
@@ -21,13 +22,16 @@ SMALL: Final = Limits(roots=6, replicas=3)
 DEADLY: Final = replace(SMALL, mishaps=("kill",))
 """Some items kill their workers."""
 MEDIUM: Final = Limits(roots=40, steps=14, children=6, replicas=4, batch=16, mishaps=("kill",))
+BROAD: Final = Limits(roots=6, steps=4, levels=2, depth=1, children=30, replicas=4, batch=6)
+"""Several parents have many children each, few of which are at workers at a time."""
 LARGE: Final = Limits(roots=200, steps=5, levels=2, depth=1, children=9, replicas=8, batch=64)
 WIDE: Final = Limits(roots=3, steps=3, levels=1, depth=1, children=2_500, replicas=4, batch=256)
 """A parent has more children than one chunk of the engine's state holds items."""
 SIZES: Final = (
-    (SMALL, 0.73),
+    (SMALL, 0.7),
     (DEADLY, 0.2),
     (MEDIUM, 0.06),
+    (BROAD, 0.03),
     (LARGE, 0.007),
     (WIDE, 0.003),
 )

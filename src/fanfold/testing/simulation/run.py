@@ -28,6 +28,7 @@ from fanfold.testing.simulation.checks import (
     broken_invariants,
     event_limit,
     items_run_again,
+    started_wrongly,
     unequal,
 )
 from fanfold.testing.simulation.timeline import Timeline
@@ -140,6 +141,8 @@ class _Run:
         run, timeline = self._run, self._timeline
         run.dispatch(timeline.now_s)
         self._commit_later()
+        if self._is_checked():
+            self._demand(started_wrongly(run))
         if run.over:
             return
         self._demand(self._idle.complaints(timeline.now_s))
