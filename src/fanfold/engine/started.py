@@ -1,4 +1,4 @@
-"""What may be given to workers, checked from scratch: no dead work, and no more of a parent than the probe lets.
+"""What may be given to workers, checked from scratch: no dead work, no more of a parent than the probe lets.
 
 Slow on purpose, item by item, as :mod:`fanfold.engine.invariants` is, and for the same tests; asked right after
 a dispatch, when nothing has happened since the batches were made. Owns a second reading of M15 to M17: that
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from fanfold.engine.bits import bit_positions
 from fanfold.engine.chunks import Chunk
-from fanfold.engine.machine import PROBE, Machine
+from fanfold.engine.machine import Machine
 from fanfold.engine.probe import TRUST
 from fanfold.plan import (
     BroadcastNode,
@@ -53,7 +53,7 @@ def beyond_the_probe(machine: Machine, batches: Iterable[int]) -> Iterator[str]:
     """Parents of which more items are at workers than the probe lets, while items of others wait.
 
     Calls that may be trusted by now are not looked at. A parent without a result has a crowd if more than
-    ``PROBE`` of its items were given out; one more of them may go only if all that waits at the call
+    ``probe`` of its items were given out; one more of them may go only if all that waits at the call
     belongs to such parents as well, or to parents of which some items are out already.
 
     Args:
@@ -66,10 +66,11 @@ def beyond_the_probe(machine: Machine, batches: Iterable[int]) -> Iterator[str]:
         if not batch.alone and machine.counts[batch.call].executed < TRUST:
             by_call.setdefault(batch.call, []).extend(batch.entries)
     for call, entries in by_call.items():
+        limit = machine.plan.stages[machine.plan.call(call).stage].probe
         crowds = [
             (parent, out)
             for parent in _parents(entries)
-            if (out := _out(machine, call, *parent)) is not None and out > PROBE
+            if (out := _out(machine, call, *parent)) is not None and out > limit
         ]
         if not crowds:
             continue
@@ -114,9 +115,10 @@ def _is_condemned(chunk: Chunk, bit: int, output: int) -> bool:
         return False
     for part, members in chunk.parent.children[chunk.level].runs(chunk.parents_of(bit)):
         lost = part.lost_at(output)
-        for bits, cause in () if lost is None else lost.causes:
-            if bits & members & lost.failed and cause.scope == "parent":
-                return True
+        if lost is not None:
+            for bits, cause in lost.causes:
+                if bits & members & lost.failed and cause.scope == "parent":
+                    return True
     return False
 
 

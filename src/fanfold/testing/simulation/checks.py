@@ -24,8 +24,7 @@ VIOLATIONS: Final = {
     "invariant": "the engine's state is not what it must be after any event",
     "stand-still": "nothing is under way, and the run is not over",
     "endless": "there are far more events than the run can need",
-    "dead": "an item was started though it had ended, a sibling's parent failure reached it, or nothing that is "
-    "open depends on it",
+    "dead": "an item was started that had ended, that a parent failure had reached, or that nobody needs",
     "probe": "more items of a parent without a result were started than the probe lets, while others' waited",
     "idle": "a worker has nothing to do for two dispatches while items wait for it, and no queue is long",
     "stopped": "the run was stopped, though no stage has a constructor that raises",
