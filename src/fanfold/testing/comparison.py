@@ -2,9 +2,9 @@
 
 Owns the rule (M33): each item of each output port has the interpreter's outcome, its value if done, and a
 cause out of the set that the interpreter gives, and so has each item of an effect, but for its value; a root's
-failures are among the plan's, with at least one for each lost output. Where a parent failure may get ahead of an item, the interpreter gives all that the item
-may be, and a run has to agree with one of them. Knows neither how the meaning was computed nor how the run
-was made.
+failures are among the plan's, with at least one for each lost output. Where a parent failure may get ahead of
+an item, the interpreter gives all that the item may be, and a run has to agree with one of them. Knows neither
+how the meaning was computed nor how the run was made.
 """
 
 from __future__ import annotations
