@@ -138,9 +138,13 @@ def get_field(value: Any, name: str) -> Any:
 def constant_blob(value: Any) -> bytes:
     """A constant of the pipeline, pickled once (by value where plain pickle cannot)."""
     try:
-        return pickle.dumps(value, protocol=5)
+        blob = pickle.dumps(value, protocol=5)
     except (pickle.PicklingError, AttributeError, TypeError):
+        blob = b"__main__"
+    if (
+        b"__main__" in blob
+    ):  # a class of the program's own script, which other processes cannot import
         import cloudpickle
 
-        blob: bytes = cloudpickle.dumps(value, protocol=5)
-        return blob
+        blob = cloudpickle.dumps(value, protocol=5)
+    return blob

@@ -20,7 +20,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from fanfold.backends.worker import TRIMMED, BatchRun, StageRunner, show_failed_close
+from fanfold.backends.worker import BatchRun, StageRunner, left_out, show_failed_close
 from fanfold.coroutines import OwnLoop
 from fanfold.protocol import RunBatch
 from fanfold.stage_context import current
@@ -111,7 +111,7 @@ class AsyncRunner(StageRunner):
                     self.note(tuple(self._under_way))
             with current(run.context.at(task)):
                 if task is not None and self.trimmed(run.batch.batch) >> task & 1:
-                    return None, TRIMMED
+                    return None, left_out()
                 try:
                     return await run.call(values), None
                 except asyncio.CancelledError as error:

@@ -89,7 +89,7 @@ def children_of(opening: Opening, outputs: Sequence[Any]) -> list[list[Any]] | N
 def as_raised(returned: BaseException) -> BaseException:
     """What an exception in the place of a value fails its task with."""
     if isinstance(returned, (ItemFailure, ParentFailure)):
-        return returned
+        return returned.with_traceback(None)  # one object may be returned many times
     return ContractBroken(
         f"{kind_of(returned)} was returned as a value; raise it, or return ff.ItemFailure"
     )
@@ -109,3 +109,18 @@ def apparent_bytes(value: Any) -> int:
     except Exception:  # a user's property: then nothing is known of its size
         return 0
     return size if type(size) is int else 0
+
+
+def has_own_memory(parts: Sequence[Any]) -> bool:
+    """Whether some of a child's values lie in memory that may be written to again."""
+    return any(type(part) is bytearray or hasattr(type(part), "__array__") for part in parts)
+
+
+def snapshot(value: Any) -> Any:
+    """A value as it is now: arrays and tensors are copied."""
+    if type(value) is bytearray:
+        return bytearray(value)
+    if hasattr(type(value), "__array__"):
+        copy = getattr(value, "clone", None) or getattr(value, "copy", None)
+        return value if copy is None else copy()
+    return value

@@ -39,7 +39,9 @@ from fanfold.backends.opening import (
     as_raised,
     children_of,
     close,
+    has_own_memory,
     opens_whole,
+    snapshot,
 )
 from fanfold.backends.stage_plan import StagePlan
 from fanfold.backends.values import Values
@@ -58,8 +60,11 @@ Once: TypeAlias = Callable[[int, Callable[[], object]], object]
 
 Trimmed: TypeAlias = Callable[[int], int]
 """Given the number of a batch, which of its tasks need not run any more: a bit for each."""
-TRIMMED: Final = ItemFailure("it need not run any more", code="trimmed")
-"""How a task ends that is left out. Nobody heeds it: its item has ended already."""
+
+
+def left_out() -> ItemFailure:
+    """How a task ends that need not run any more. Nobody heeds it: its item has ended already."""
+    return ItemFailure("it need not run any more", code="trimmed")
 
 
 def nothing_trimmed(batch: int) -> int:
@@ -321,7 +326,7 @@ class BatchRun:
             [task for task in range(count) if not trimmed >> task & 1] if trimmed else range(count)
         )
         if not kept:
-            return [TRIMMED] * count
+            return [left_out()] * count
         if len(kept) < count and not self.batch.identity:  # whose context tells of all its items
             columns = [[column[task] for task in kept] for column in columns]
         else:
@@ -333,7 +338,7 @@ class BatchRun:
             self.busy_s = self._clock() - started
         if len(kept) == count:
             return results
-        whole: list[Any] = [TRIMMED] * count
+        whole: list[Any] = [left_out()] * count
         for task, result in zip(kept, results, strict=True):
             whole[task] = result
         return whole
@@ -396,7 +401,7 @@ class BatchRun:
             if identified:
                 self.context.move(task)
             try:
-                self.take(task, TRIMMED if self._trimmed >> task & 1 else self.call(values))
+                self.take(task, left_out() if self._trimmed >> task & 1 else self.call(values))
             except BaseException as error:
                 self.fail(task, error)
             if task != last and self._clock() >= self._due_s:
@@ -501,6 +506,10 @@ class BatchRun:
                 else:
                     parts = self._unpacked(child, "yield")
                 given += 1
+                if has_own_memory(parts):
+                    parts = tuple(
+                        map(snapshot, parts)
+                    )  # a generator may fill one buffer again and again
                 if self._whole:
                     for column, part in zip(whole, parts, strict=True):
                         column.append(part)
@@ -515,7 +524,7 @@ class BatchRun:
                     if task in delivery.failures:
                         break  # something of it could not be stored
                     if self._trimmed >> task & 1:
-                        raise TRIMMED
+                        raise left_out()
                     collected = Collected(task, delivery)
                     targets, room = collected.targets, collected.room
         finally:

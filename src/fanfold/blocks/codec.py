@@ -145,14 +145,17 @@ class Encoder:
 
         if not self._by_value:
             try:
-                return pickle.dumps(row, protocol=5, buffer_callback=in_band), buffers
+                body: bytes = pickle.dumps(row, protocol=5, buffer_callback=in_band)
+                if b"__main__" not in body:
+                    return body, buffers
+                buffers.clear()  # a class of the program's own script: other processes have another
             except MemoryError:
                 raise
             except Exception:
                 buffers.clear()  # what plain pickle refuses, classes of a notebook say, cloudpickle may do
         import cloudpickle
 
-        body: bytes = cloudpickle.dumps(row, protocol=5, buffer_callback=in_band)
+        body = cloudpickle.dumps(row, protocol=5, buffer_callback=in_band)
         self._by_value = True
         return body, buffers
 

@@ -91,7 +91,7 @@ class GatherRule:
             bad = hint & (lost.failed | lost.suppressed)
             if bad and self.stop_on_loss:
                 self._suppress(state, parent, chunk, lost, bad)
-            elif self.enough is not None:
+            if self.enough is not None:
                 affected = chunk.parents_of(hint) & ~parent.terminal(self.outputs[0])
                 self._too_few(state, parent, affected & self.closed(parent))
         whole = chunk.whole(chunk.terminal(self.row))

@@ -561,3 +561,14 @@ def test_what_raises_when_its_children_are_asked_for_fails_by_itself(batch_size)
     )
     told = Rig(plan).run([1, 2])
     assert list(told.failures) == [1]
+
+
+def test_a_failure_that_is_returned_many_times_gathers_no_tracebacks():
+    blank = ItemFailure("blank")
+    rig = Rig(call_plan(lambda _: blank))
+    for _ in range(3):
+        rig.run([1, 2, 3])
+    depth, frame = 0, blank.__traceback__
+    while frame is not None:
+        depth, frame = depth + 1, frame.tb_next
+    assert depth < 8
