@@ -45,12 +45,16 @@ def frames(count: int) -> Iterator[Any]:
         yield buffer
 
 
+def first_pixel(pixels: Any) -> int:
+    return int(pixels[0])
+
+
 @pytest.mark.parametrize("backend", REAL)
 def test_a_generator_may_fill_one_buffer_again_and_again(backend: str) -> None:
     @ff.pipeline(level="video")
     def first(count: ff.Port[int]) -> ff.Port[Any]:
         frame = ff.expand(ff.stage(frames)(count), "frame")
-        return ff.gather(ff.stage(lambda pixels: int(pixels[0]), name="first")(frame))
+        return ff.gather(ff.stage(first_pixel)(frame))
 
     (result,) = first.stream([6], backend=BACKENDS[backend]())
     assert result.value == list(range(6))

@@ -6,7 +6,7 @@ Owns the reading of one task's value as children. How they are stored and told o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -30,7 +30,7 @@ class Collected:
             o for o in delivery.openings if not any(s.path for s in o.expansion.streams)
         ]
         self._starts = [len(opening.rows[0]) for opening in self._openings]
-        self.targets = [
+        self.targets: list[tuple[Callable[[Any], object], int]] = [
             (rows.append, stream.position)
             for opening in self._openings
             for rows, stream in zip(opening.rows, opening.expansion.streams, strict=True)

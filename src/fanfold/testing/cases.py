@@ -121,7 +121,7 @@ class Cases:
         self._made_by: list[frozenset[int]] = [frozenset()] * len(plan.levels)
         """By level: the calls on whose outputs it depends which children there are."""
         self._found: dict[tuple[int, Ordinals, Case], Mapping[Ordinals, Causes]] = {}
-        self.too_many = False
+        self.too_many: bool = False
         """Some item has more cases than were looked through."""
         for node in plan.nodes:
             calls = frozenset[int]().union(*(self._depends[port] for port in ports_read(node)))
