@@ -56,8 +56,8 @@ def sim(environment: Environment, arguments: Sequence[str]) -> int:
 
 
 def mutants(environment: Environment, arguments: Sequence[str]) -> int:
-    """Plant faults one by one, and demand that simulation finds each."""
-    environment.ensure("runtime")
+    """Plant faults one by one, and demand that simulation, or its test, finds each."""
+    environment.ensure("runtime", "dev")
     return run(environment, "-m", "tools.mutants", *arguments)
 
 

@@ -1,4 +1,4 @@
-"""Planted faults: each is put into a copy of the sources, and simulation has to find it.
+"""Planted faults: each is put into a copy of the sources, and simulation, or the test named, has to find it.
 
 Owns how a fault is planted and looked for; the list of faults is tests/mutants/table.py's.
 """
@@ -26,6 +26,8 @@ HANG_GUARD_S = 60
 """A search that takes longer has not found anything: a fault is to be found within a minute."""
 FIRST_SEED = 0
 """All searches look at the same cases, so that they find the same today and tomorrow."""
+TESTS_FAILED = 1
+"""Pytest's exit code when tests ran, and some failed."""
 
 
 class DoesNotFit(Exception):
@@ -38,7 +40,7 @@ class Search:
 
     mutant: Mutant
     violation: str
-    """What the first failing run broke; empty if nothing was found."""
+    """What the first failing run broke, or what the test said; empty if nothing was found."""
     runs: int
     seconds: float
     output: str
@@ -47,6 +49,8 @@ class Search:
     @property
     def found(self) -> bool:
         """Whether it was found, and as its entry says."""
+        if self.mutant.test:
+            return bool(self.violation)
         return self.violation.startswith(tuple(f"{kind}: " for kind in self.mutant.found_by))
 
 
@@ -81,7 +85,7 @@ def plant(mutant: Mutant, sources: Path) -> None:
 
 
 def search(mutant: Mutant, runs: int = RUNS) -> Search:
-    """Plant a fault in a copy of the sources, and simulate until it shows.
+    """Plant a fault in a copy of the sources, and simulate until it shows, or run its test.
 
     Raises:
         DoesNotFit: It cannot be planted.
@@ -91,35 +95,57 @@ def search(mutant: Mutant, runs: int = RUNS) -> Search:
         shutil.copytree(ROOT / "src", sources, ignore=shutil.ignore_patterns("__pycache__"))
         plant(mutant, sources)
         begin_s = time.perf_counter()
-        output, report = _simulate(sources, kept, runs)
+        if mutant.test:
+            violation, count, output = _test(sources, mutant.test)
+        else:
+            violation, count, output = _simulate(sources, kept, runs)
         seconds = time.perf_counter() - begin_s
-        violation = ""
-        for file in sorted(kept.glob("*.json")):
-            violation = json.loads(file.read_text(encoding="utf-8"))["violations"][0]
-    return Search(mutant, violation, report.get("runs", 0), seconds, output)
+    return Search(mutant, violation, count, seconds, output)
 
 
-def _simulate(sources: Path, kept: Path, runs: int) -> tuple[str, dict[str, int]]:
-    """What the simulator says about some sources, and its summary."""
-    command = [
-        *(sys.executable, "-m", "fanfold.testing.simulation", "--json", "--as-found"),
-        *("--runs", str(runs), "--seed", str(FIRST_SEED), "--stop", "1", "--keep", str(kept)),
-    ]
-    variables = os.environ | {"PYTHONPATH": str(sources), "PYTHONDONTWRITEBYTECODE": "1"}
+def _simulate(sources: Path, kept: Path, runs: int) -> tuple[str, int, str]:
+    """What a simulated run broke first, how many there were, and what the simulator says."""
+    done = _run(
+        sources,
+        sources,
+        *("fanfold.testing.simulation", "--json", "--as-found", "--runs", str(runs)),
+        *("--seed", str(FIRST_SEED), "--stop", "1", "--keep", str(kept)),
+    )
+    violation = ""
+    for file in sorted(kept.glob("*.json")):
+        violation = json.loads(file.read_text(encoding="utf-8"))["violations"][0]
+    report = json.loads(done.stdout) if done.stdout.startswith("{") else {}
+    return violation, report.get("runs", 0), done.stdout + done.stderr
+
+
+def _test(sources: Path, test: str) -> tuple[str, int, str]:
+    """What a test file says first when it fails, in one run."""
+    done = _run(
+        sources,
+        ROOT,
+        *("pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header"),
+        *("-o", f"pythonpath={sources} {ROOT}", test),
+    )
+    said = [line[1:].strip() for line in done.stdout.splitlines() if line.startswith("E ")]
+    failed = done.returncode == TESTS_FAILED
+    return said[0] if failed and said else "", 1, done.stdout + done.stderr
+
+
+def _run(sources: Path, folder: Path, *module: str) -> subprocess.CompletedProcess[str]:
+    """Run a module in a folder with some sources."""
+    command = [sys.executable, "-m", *module]
     try:
-        done = subprocess.run(
+        return subprocess.run(
             command,
-            env=variables,
-            cwd=sources,
+            env=os.environ | {"PYTHONPATH": str(sources), "PYTHONDONTWRITEBYTECODE": "1"},
+            cwd=folder,
             capture_output=True,
             text=True,
             timeout=HANG_GUARD_S,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"no end after {HANG_GUARD_S} s", {}
-    report = json.loads(done.stdout) if done.stdout.startswith("{") else {}
-    return done.stdout + done.stderr, report
+        return subprocess.CompletedProcess(command, 1, "", f"no end after {HANG_GUARD_S} s")
 
 
 # ------------------------------------------------------------------------------------- the command line

@@ -13,11 +13,13 @@ from tests.mutants.table import MUTANTS
 
 def tables() -> Mapping[str, str]:
     """By the name of the file that the page includes: its text."""
-    planted = ((one.name, ", ".join(f"`{kind}`" for kind in one.found_by)) for one in MUTANTS)
+    planted = (
+        (one.name, ", ".join(f"`{way}`" for way in one.found_by or (one.test,))) for one in MUTANTS
+    )
     return {
         "_faults.md": _table("fault", "what happens", _named(FAULTS.items())),
         "_violations.md": _table("violation", "what it says", _named(VIOLATIONS.items())),
-        "_mutants.md": _table("planted fault", "found by simulation as", planted),
+        "_mutants.md": _table("planted fault", "found by simulation as, or by the test", planted),
     }
 
 

@@ -14,4 +14,7 @@ class Mutant:
     where: str
     old: str
     new: str
-    found_by: tuple[str, ...]
+    found_by: tuple[str, ...] = ()
+    """Kinds of violations by which simulation may show it first."""
+    test: str = ""
+    """A file of property tests or of kept cases that must fail instead, for what random cases meet too seldom."""

@@ -26,7 +26,8 @@ def test_entries_are_well_formed() -> None:
     names = [mutant.name for mutant in MUTANTS]
     assert len(set(names)) == len(names)
     for mutant in MUTANTS:
-        assert mutant.found_by
+        assert bool(mutant.found_by) != bool(mutant.test)
+        assert (ROOT / mutant.test.partition("::")[0]).exists()
         assert {kind.partition(":")[0] for kind in mutant.found_by} <= VIOLATIONS.keys()
         place(mutant, ROOT / "src")
 

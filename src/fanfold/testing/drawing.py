@@ -112,7 +112,7 @@ class _Drawing:
         if self.levels < self.limits.levels:
             found += [self.fan_out] * 2
         if any(port.level for port in self.ports):
-            found += [self.gather] * 2
+            found += [self.gather, self.gather, self.broadcast]
         if any(port.shape == "page" and port.control for port in self.ports):
             found.append(self.field)
         if any(port.shape == "label" and port.control for port in self.ports):
@@ -202,6 +202,17 @@ class _Drawing:
             ports.append(self.choose(mates).number)
         self.add(Step("gather", tuple(ports), len(made), options), made)
 
+    def broadcast(self) -> None:
+        """Copies at some level below, perhaps gathered at once: then they alone say what there is in the list."""
+        like = self.choose([p for p in self.ports if p.level])
+        above = [p for p in self.ports if p.level == like.level[: len(p.level)]]
+        port = self.choose([p for p in above if p.level != like.level])
+        self.add(
+            Step("broadcast", (port.number, like.number)), [(like.level, port.shape, port.control)]
+        )
+        if self.chance.flag():
+            self.gather(self.ports[-1])
+
     def field(self) -> None:
         port = self.choose([p for p in self.ports if p.shape == "page" and p.control])
         name = self.choose(list(FIELDS))
@@ -235,11 +246,13 @@ class _Drawing:
             [(port.level, port.shape, port.control)] * made,
         )
         routes = [self._through(first + i) for i in range(made)]
-        match self.choose(("leave", "merge", "merge", "quarrel")):
+        match self.choose(("leave", "merge", "merge", "quarrel", "lack")):
             case "merge":
                 self._merge(routes)
             case "quarrel":
                 self._quarrel(port, self.choose(routes))
+            case "lack" if port.level:
+                self._lack(port, self.choose(routes))
 
     def merge(self) -> None:
         port = self.choose(self.ports)
@@ -266,6 +279,12 @@ class _Drawing:
             self._called("numbers", ports, port.level)
         else:
             self.add(Step("record", ports), [(port.level, "any", False)])
+
+    def _lack(self, port: _Port, route: int) -> None:
+        """A list whose members are items that went another way as well, and lack a value there."""
+        options = {"failed": self.choose(("fail", "drop", "mark")), "at_least": None, "members": True}
+        step = Step("gather", (route, port.number), 1, options)
+        self.add(step, [(port.level[:-1], "any", False)])
 
     def _called(self, kind: str, ports: tuple[int, ...], level: tuple[int, ...]) -> int:
         """A call of a stage with one output: the port that comes of it."""

@@ -181,6 +181,8 @@ def _apply(step: Step, ports: list[Any], made: Sequence[Any]) -> Sequence[Any]:
         case "split":
             into = [*options["into"], *([...] if options["rest"] else [])]
             result = ff.split(ports[0], ports[1], into)
+        case "broadcast":
+            result = ff.broadcast(ports[0], like=ports[1])
         case "merge":
             result = ff.merge(*ports, **options)
         case "record":

@@ -6,13 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fanfold.engine.bits import bit_positions
-from fanfold.engine.families import Families
+from fanfold.engine.families import FEW, Families
 
-FAMILIES = st.dictionaries(st.integers(0, 60), st.integers(1, 9), min_size=1, max_size=30)
-SETS = st.integers(0, 2**61 - 1) | st.builds(
-    lambda low, n: ((1 << n) - 1) << low, st.integers(0, 60), st.integers(0, 40)
+FAMILIES = st.dictionaries(
+    st.integers(0, 60), st.integers(1, 9), min_size=1, max_size=30
+) | st.dictionaries(st.integers(0, 60), st.integers(1, 9), min_size=FEW + 3, max_size=30)
+"""Few or many: they are looked up in two ways."""
+SETS = (
+    st.integers(0, 2**61 - 1)
+    | st.binary(min_size=34, max_size=34).map(lambda drawn: int.from_bytes(drawn, "big"))
+    | st.builds(lambda low, n: ((1 << n) - 1) << low, st.integers(0, 60), st.integers(0, 40))
 )
-"""Scattered ones, and stretches."""
+"""Scattered ones, among a few families and among all there can be, and stretches."""
 
 
 def laid_out(counts: dict[int, int], parts: int = 1) -> tuple[Families, list[int]]:
@@ -83,3 +88,15 @@ def test_a_family_that_goes_on_keeps_counting() -> None:
     families, _ = laid_out({7: 3})
     families.continued = {7: 1024}
     assert [families.place(child) for child in range(3)] == [(7, 1024), (7, 1025), (7, 1026)]
+
+
+def test_many_scattered_families_are_looked_up_together() -> None:
+    counts = dict.fromkeys(range(0, 3 * FEW, 2), 3)  # every other parent has three children
+    families, children = laid_out(counts)
+    some = [child for child in range(0, len(children), 3) if child % 5]  # first ones, with gaps
+    parents = bits_of(sorted({children[child] for child in some}))
+    assert FEW < parents.bit_count() < len(counts)
+    assert families.parents_of(bits_of(some)) == parents
+    assert families.items_of(parents) == bits_of(
+        [child for child, parent in enumerate(children) if parents >> parent & 1]
+    )
