@@ -17,4 +17,4 @@ class Mutant:
     found_by: tuple[str, ...] = ()
     """Kinds of violations by which simulation may show it first."""
     test: str = ""
-    """A file of property tests or of kept cases that must fail instead, for what random cases meet too seldom."""
+    """A file of property tests or kept cases that must fail instead, for what random cases meet too seldom."""

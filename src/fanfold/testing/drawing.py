@@ -203,7 +203,7 @@ class _Drawing:
         self.add(Step("gather", tuple(ports), len(made), options), made)
 
     def broadcast(self) -> None:
-        """Copies at some level below, perhaps gathered at once: then they alone say what there is in the list."""
+        """Copies at some level below, perhaps gathered at once: then they alone say what is in the list."""
         like = self.choose([p for p in self.ports if p.level])
         above = [p for p in self.ports if p.level == like.level[: len(p.level)]]
         port = self.choose([p for p in above if p.level != like.level])
