@@ -282,7 +282,11 @@ class _Drawing:
 
     def _lack(self, port: _Port, route: int) -> None:
         """A list whose members are items that went another way as well, and lack a value there."""
-        options = {"failed": self.choose(("fail", "drop", "mark")), "at_least": None, "members": True}
+        options = {
+            "failed": self.choose(("fail", "drop", "mark")),
+            "at_least": None,
+            "members": True,
+        }
         step = Step("gather", (route, port.number), 1, options)
         self.add(step, [(port.level[:-1], "any", False)])
 
