@@ -61,7 +61,7 @@ FAILURES: Final = (
         "engine/machine.py",
         'if placed.scope == "parent" and chunk.parent is not None:',
         "if False:",
-        ("meaning",),
+        ("meaning", "dead"),
     ),
     Mutant(
         "a parent failure reaches the grandparent",
@@ -89,20 +89,20 @@ FAILURES: Final = (
         "engine/machine.py",
         "certain = parent & (begun | chunk.terminal(expansion))",
         "certain = parent",
-        ("meaning",),
+        test="tests/simulation/test_cases.py",
     ),
     Mutant(
         "a list is done though a parent failure came before its first child",
         "engine/machine.py",
         "chunk.given_up.setdefault(slot, []).append((parent, cause))",
         "chunk.given_up.setdefault(slot, [])",
-        ("meaning",),
+        test="tests/simulation/test_cases.py",
     ),
     Mutant(
         "a parent failure does not reach the list of copies",
         "engine/program.py",
         "calls = calls.union(*(depends[port] for port in ports_read(plan.nodes[expand])))",
         "calls = calls.union()",
-        ("meaning",),
+        test="tests/simulation/test_cases.py",
     ),
 )

@@ -26,7 +26,7 @@ OUTCOMES: Final = (
         "engine/gathers.py",
         "whole = chunk.whole(chunk.terminal(self.row))",
         "whole = chunk.parents",
-        ("invariant", "error:AssertionError"),
+        ("invariant", "meaning", "error:AssertionError"),
     ),
     Mutant(
         "siblings in another chunk are forgotten",

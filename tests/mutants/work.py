@@ -82,7 +82,7 @@ DEAD_WORK: Final = (
         "engine/machine.py",
         "                self._condemn_late(chunk, new)",
         "                pass",
-        ("dead",),
+        test="tests/simulation/test_cases.py",
     ),
     Mutant(
         "work for two readers dies with the first",
@@ -155,7 +155,7 @@ DEAD_WORK: Final = (
         "engine/needs.py",
         "if lost is not None and parent is not None:",
         "if False:",
-        ("dead",),
+        test="tests/simulation/test_cases.py",
     ),
     Mutant(
         "what no child will have a copy of stays alive",
