@@ -68,6 +68,7 @@ DEAD_WORK: Final = (
         (
             "dead",
             "invariant",
+            "error:KeyError",
         ),
     ),
     Mutant(
