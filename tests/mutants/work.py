@@ -178,9 +178,9 @@ PROBE: Final = (
     Mutant(
         "the probe lets twice as many through",
         "engine/machine.py",
-        "probe = Probe(PROBE, outputs[0], self.program.taken[call])",
-        "probe = Probe(2 * PROBE, outputs[0], self.program.taken[call])",
-        ("probe",),
+        "probe = Probe(limit, outputs[0], self.program.taken[call])",
+        "probe = Probe(2 * limit, outputs[0], self.program.taken[call])",
+        test="tests/unit/engine/test_probe.py::test_of_each_document_the_first_pages_go_while_others_wait",
     ),
     Mutant(
         "a call is trusted from the start",
