@@ -194,17 +194,14 @@ PROBE: Final = (
         "engine/ready.py",
         "while self._held and room:",
         "while False:",
-        (
-            "stand-still",
-            "idle",
-        ),
+        test="tests/unit/engine/test_probe.py::test_nobody_is_held_back_if_nothing_else_waits",
     ),
     Mutant(
         "a first result lets nobody through",
         "engine/ready.py",
         "        self._probe.results(count)\n        if not self._held:",
         "        self._probe.results(count)\n        if True:",
-        ("probe",),
+        test="tests/unit/engine/test_probe.py::test_the_first_result_lets_the_others_through",
     ),
 )
 
