@@ -196,13 +196,6 @@ PROBE: Final = (
         "while False:",
         test="tests/unit/engine/test_probe.py::test_nobody_is_held_back_if_nothing_else_waits",
     ),
-    Mutant(
-        "a first result lets nobody through",
-        "engine/ready.py",
-        "        self._probe.results(count)\n        if not self._held:",
-        "        self._probe.results(count)\n        if True:",
-        test="tests/unit/engine/test_probe.py::test_the_first_result_lets_the_others_through",
-    ),
 )
 
 VALUES: Final = (
