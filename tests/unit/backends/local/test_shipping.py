@@ -61,9 +61,9 @@ numbers.run([1], ff.write_jsonl("out"), run_dir="run", progress=False)
 
 
 def test_a_traceback_from_a_script_tells_file_and_source_line(tmp_path: Path):
-    (tmp_path / "numbers.py").write_text(SCRIPT)
+    (tmp_path / "counted.py").write_text(SCRIPT)
     subprocess.run(
-        [sys.executable, "numbers.py"],
+        [sys.executable, "counted.py"],
         cwd=tmp_path,
         check=True,
         timeout=60,
@@ -71,7 +71,7 @@ def test_a_traceback_from_a_script_tells_file_and_source_line(tmp_path: Path):
     )
     (line,) = (tmp_path / "run" / "failures.jsonl").read_text().splitlines()
     told = json.loads(line)["traceback"]
-    assert f'File "{tmp_path / "numbers.py"}", line 6, in inner' in told
+    assert f'File "{tmp_path / "counted.py"}", line 6, in inner' in told
     assert "# the culprit" in told
 
 
