@@ -164,6 +164,8 @@ class _Needs:
             case GatherNode():
                 row = self._program.row[node.index]
                 lost = chunk.lost_at(row)
+                if lost is not None and bit & lost.dropped:
+                    return True
                 if lost is not None and bit & (lost.failed | lost.suppressed):
                     return False
                 assert chunk.parent is not None

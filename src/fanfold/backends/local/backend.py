@@ -390,8 +390,8 @@ class LocalBackend:
                 member.ready = True
             case WorkerFailed() | WriterClosed():
                 member.through = True
-            case WriteFailed():
-                member.through = event.root < 0
+            case WriteFailed(root=-1):
+                member.through = True
 
     def _hang_up(self, member: Member) -> None:
         if member.channel is not None:

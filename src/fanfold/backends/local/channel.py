@@ -54,6 +54,7 @@ class DriverChannel:
         self.closed: bool = False
         self._frames = _Frames()
         self._outbox: deque[memoryview] = deque()
+        self._refused = False
 
     def post(self, message: Any) -> None:
         """Queue a message for the next :meth:`flush`."""
@@ -65,14 +66,15 @@ class DriverChannel:
             joined = memoryview(b"".join(self._outbox))
             self._outbox.clear()
             self._outbox.append(joined)
-        while self._outbox and not self.closed:
+        while self.waiting:
             head = self._outbox[0]
             try:
                 sent = self.socket.send(head)
             except BlockingIOError:
                 return
             except OSError:
-                self.closed = True  # its death is told by who watches processes
+                # Its death is told by who watches processes; what it said before is still to be read.
+                self._refused = True
                 return
             if sent == len(head):
                 self._outbox.popleft()
@@ -82,7 +84,7 @@ class DriverChannel:
     @property
     def waiting(self) -> bool:
         """Whether something is queued for when the socket can take it."""
-        return bool(self._outbox) and not self.closed
+        return bool(self._outbox) and not self.closed and not self._refused
 
     def receive(self) -> list[Any]:
         """All messages that have arrived; notes in ``closed`` when there will be no more."""

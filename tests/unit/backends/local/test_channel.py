@@ -71,6 +71,17 @@ def test_the_end_of_either_is_told(ends):
     assert not driver.waiting
 
 
+def test_last_words_are_heard_though_nothing_more_can_be_sent(ends):
+    driver, worker, theirs = ends
+    worker.send("last words")
+    theirs.close()
+    driver.post("too late")
+    driver.flush()
+    assert not driver.waiting
+    assert driver.receive() == ["last words"]
+    assert driver.receive() == [] and driver.closed
+
+
 def test_a_worker_hears_that_the_driver_is_gone():
     ours, theirs = socket.socketpair()
     driver, worker = DriverChannel(ours), WorkerChannel(theirs)
