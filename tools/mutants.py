@@ -1,6 +1,7 @@
-"""Planted faults: each is put into a copy of the sources, and simulation, or the test named, has to find it.
+"""Planted faults: each is put into a copy of the sources, and simulation has to find it.
 
-Owns how a fault is planted and looked for; the list of faults is tests/mutants/table.py's.
+Most show in made-up cases; some need a kept case, or a test, since what they need is met too seldom. Owns how a
+fault is planted and looked for; the list of faults is tests/mutants/table.py's.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ HANG_GUARD_S = 60
 """A search that takes longer has not found anything: a fault is to be found within a minute."""
 FIRST_SEED = 0
 """All searches look at the same cases, so that they find the same today and tomorrow."""
+CASES = ROOT / "tests" / "simulation" / "cases"
+BROKEN = 1
+"""The simulator's exit code when a rule was broken."""
 TESTS_FAILED = 1
 """Pytest's exit code when tests ran, and some failed."""
 
@@ -85,7 +89,7 @@ def plant(mutant: Mutant, sources: Path) -> None:
 
 
 def search(mutant: Mutant, runs: int = RUNS) -> Search:
-    """Plant a fault in a copy of the sources, and simulate until it shows, or run its test.
+    """Plant a fault in a copy of the sources, and simulate until it shows, or run its case or test.
 
     Raises:
         DoesNotFit: It cannot be planted.
@@ -97,6 +101,8 @@ def search(mutant: Mutant, runs: int = RUNS) -> Search:
         begin_s = time.perf_counter()
         if mutant.test:
             violation, count, output = _test(sources, mutant.test)
+        elif mutant.case:
+            violation, count, output = _replay(sources, mutant.case)
         else:
             violation, count, output = _simulate(sources, kept, runs)
         seconds = time.perf_counter() - begin_s
@@ -116,6 +122,13 @@ def _simulate(sources: Path, kept: Path, runs: int) -> tuple[str, int, str]:
         violation = json.loads(file.read_text(encoding="utf-8"))["violations"][0]
     report = json.loads(done.stdout) if done.stdout.startswith("{") else {}
     return violation, report.get("runs", 0), done.stdout + done.stderr
+
+
+def _replay(sources: Path, case: str) -> tuple[str, int, str]:
+    """What a kept case breaks first, in one run."""
+    file = CASES / f"{case}.json"
+    done = _run(sources, sources, "fanfold.testing.simulation", "--replay", str(file))
+    return done.stdout if done.returncode == BROKEN else "", 1, done.stdout + done.stderr
 
 
 def _test(sources: Path, test: str) -> tuple[str, int, str]:

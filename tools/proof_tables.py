@@ -8,19 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from fanfold.testing.simulation import FAULTS, VIOLATIONS
-from tests.mutants.table import MUTANTS
+from tests.mutants.table import MUTANTS, Mutant
 
 
 def tables() -> Mapping[str, str]:
     """By the name of the file that the page includes: its text."""
-    planted = (
-        (one.name, ", ".join(f"`{way}`" for way in one.found_by or (one.test,))) for one in MUTANTS
-    )
+    planted = ((one.name, _found_by(one)) for one in MUTANTS)
     return {
         "_faults.md": _table("fault", "what happens", _named(FAULTS.items())),
         "_violations.md": _table("violation", "what it says", _named(VIOLATIONS.items())),
         "_mutants.md": _table("planted fault", "found by simulation as, or by the test", planted),
     }
+
+
+def _found_by(mutant: Mutant) -> str:
+    ways = ", ".join(f"`{kind}`" for kind in mutant.found_by)
+    if mutant.test:
+        return f"`{mutant.test}`"
+    return f"{ways} (the kept case `{mutant.case}`)" if mutant.case else ways
 
 
 def _named(texts: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:

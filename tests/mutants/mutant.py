@@ -15,6 +15,8 @@ class Mutant:
     old: str
     new: str
     found_by: tuple[str, ...] = ()
-    """Kinds of violations by which simulation may show it first."""
+    """Kinds of violations by which simulation may show it first; none if a test finds it."""
+    case: str = ""
+    """The kept case that shows it, for what fresh ones meet too seldom to tell within a minute."""
     test: str = ""
-    """A file of property tests or kept cases that must fail instead, for what random cases meet too seldom."""
+    """The test that must fail instead, for what no simulation is needed for."""

@@ -111,6 +111,7 @@ OUTCOMES: Final = (
         "self._too_few(state, parent, affected & self.closed(parent))",
         "self._too_few(state, parent, affected)",
         ("meaning",),
+        case="few-of-those-to-come",
     ),
     Mutant(
         "at_least is not asked at the end",
@@ -132,6 +133,7 @@ OUTCOMES: Final = (
         "members -= (items & gone.dropped).bit_count()",
         "members -= 0",
         ("meaning",),
+        case="share-of-none",
     ),
     Mutant(
         "members= is ignored",
@@ -158,12 +160,8 @@ OUTCOMES: Final = (
         "engine/resolve.py",
         "mask |= extract(bad, shown) << total",
         "mask |= extract(bad, shown)",
-        (
-            "meaning",
-            "error:ValueError",
-            "error:StopIteration",
-            "error:IndexError",
-        ),
+        ("meaning", "error:ValueError", "error:StopIteration", "error:IndexError"),
+        case="marks-of-two-chunks",
     ),
     Mutant(
         "a root does not wait for effects",

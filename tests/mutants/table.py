@@ -6,7 +6,7 @@ text: ``old`` stands exactly once in the file, or in one file of the folder, nam
 when it makes the fault impossible, take the entry out. New rules of the engine come with their own entries.
 
 ``found_by`` names the kinds of violations (:data:`fanfold.testing.simulation.VIOLATIONS`) by which the fault
-may show first.
+may show first: in one of some hundred made-up cases or, where these meet it too seldom, in the kept ``case``.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pytest
 from fanfold.testing.simulation import FAULTS, VIOLATIONS
 from tests.mutants.table import MUTANTS, Mutant
 from tools.environment import ROOT
-from tools.mutants import DoesNotFit, main, place, plant, search
+from tools.mutants import CASES, DoesNotFit, main, place, plant, search
 from tools.proof_tables import tables
 
 EACH = pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
@@ -27,6 +27,7 @@ def test_entries_are_well_formed() -> None:
     assert len(set(names)) == len(names)
     for mutant in MUTANTS:
         assert bool(mutant.found_by) != bool(mutant.test)
+        assert not mutant.case or (CASES / f"{mutant.case}.json").is_file()
         assert (ROOT / mutant.test.partition("::")[0]).exists()
         assert {kind.partition(":")[0] for kind in mutant.found_by} <= VIOLATIONS.keys()
         place(mutant, ROOT / "src")

@@ -65,11 +65,7 @@ DEAD_WORK: Final = (
         "engine/ready.py",
         "sequence, chunk, bits = self._runs.popleft()\n            live = bits & ~self.dead(chunk)",
         "sequence, chunk, bits = self._runs.popleft()\n            live = bits",
-        (
-            "dead",
-            "invariant",
-            "error:KeyError",
-        ),
+        ("dead", "invariant", "error:KeyError"),
     ),
     Mutant(
         "an item that was to run alone is run though it is dead",
@@ -83,7 +79,8 @@ DEAD_WORK: Final = (
         "engine/machine.py",
         "                self._condemn_late(chunk, new)",
         "                pass",
-        test="tests/simulation/test_cases.py",
+        ("dead",),
+        case="children-after-a-parent-failure",
     ),
     Mutant(
         "work for two readers dies with the first",
@@ -111,10 +108,8 @@ DEAD_WORK: Final = (
         "engine/needs.py",
         "needed = items & ~chunk.terminal(expansion)",
         "needed = 0",
-        (
-            "meaning",
-            "stand-still",
-        ),
+        ("meaning", "stand-still"),
+        case="copies-to-later-children",
     ),
     Mutant(
         "what one child still needs is taken for dead",
@@ -150,13 +145,15 @@ DEAD_WORK: Final = (
         "if items := hint & chunk.items_of(self.members.lost(chunk.parent)):",
         "if items := 0:",
         ("dead",),
+        case="members-that-came-late",
     ),
     Mutant(
         "what lost children had copies of stays alive",
         "engine/needs.py",
         "if lost is not None and parent is not None:",
         "if False:",
-        test="tests/simulation/test_cases.py",
+        ("dead",),
+        case="copies-to-the-lost",
     ),
     Mutant(
         "what no child will have a copy of stays alive",
@@ -174,13 +171,15 @@ PROBE: Final = (
         "later = chunk.beyond(self._limit)",
         "return 0",
         ("probe",),
+        case="more-than-the-probe",
     ),
     Mutant(
         "the probe lets twice as many through",
         "engine/machine.py",
         "probe = Probe(limit, outputs[0], self.program.taken[call])",
         "probe = Probe(2 * limit, outputs[0], self.program.taken[call])",
-        test="tests/unit/engine/test_probe.py::test_of_each_document_the_first_pages_go_while_others_wait",
+        ("probe",),
+        case="more-than-the-probe",
     ),
     Mutant(
         "a call is trusted from the start",
@@ -188,13 +187,29 @@ PROBE: Final = (
         "return self._trust >= TRUST",
         "return self._trust >= 0",
         ("probe",),
+        case="more-than-the-probe",
     ),
     Mutant(
-        "what the probe holds back is never run",
+        "what the probe holds back is forgotten",
         "engine/ready.py",
-        "while self._held and room:",
-        "while False:",
-        test="tests/unit/engine/test_probe.py::test_nobody_is_held_back_if_nothing_else_waits",
+        "room = self._take(chunk, live, room, taken, sequence)",
+        "self.count -= live.bit_count()",
+        ("stand-still",),
+    ),
+    Mutant(
+        "workers wait for the first result",
+        "engine/ready.py",
+        "return next(iter(self._held.values()))[0] if self._held else None",
+        "return None",
+        ("idle",),
+    ),
+    Mutant(
+        "a first result lets nobody through",
+        "engine/ready.py",
+        "        self._probe.results(count)\n        if not self._held:",
+        "        self._probe.results(count)\n        if True:",
+        ("probe",),
+        case="first-result",
     ),
 )
 

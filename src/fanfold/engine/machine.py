@@ -176,6 +176,7 @@ class Machine:
             return self._settle()
         deaths = batch.deaths + (1 if running and blamed else 0)
         for chunk, bits in entries:
+            self.unneeded(chunk, self.program.call_outputs[batch.call][0], bits & ~chunk.ended)
             for offset in bit_positions(bits & ~self.queues[batch.call].dead(chunk)):
                 bit = 1 << offset
                 if batch.alone and deaths >= DEATHS_LIMIT:

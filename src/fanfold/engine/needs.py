@@ -3,8 +3,8 @@
 An item at a slot is needed while a reader that has not ended could still be affected by it. Outputs of the
 pipeline and effects are needed until they end. When items are lost, or a merge has decided, what they read
 is looked at again; what nobody needs is suppressed there, and so on backwards, so that a task whose outputs
-are all dead is never started. Looked at again are also children that come when the list of them is lost, and
-what is copied to children once no more can come.
+are all dead is never started. Looked at again are also children that come when the list of them is lost,
+what is copied to children once no more can come, and what a worker had in hand that died.
 
 Owns the direction from readers to what they read; that outcomes spread from there to readers is in
 :mod:`fanfold.engine.rules`. A drop never makes work dead: other readers may count the dropped item out.

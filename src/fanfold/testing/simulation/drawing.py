@@ -28,10 +28,10 @@ LARGE: Final = Limits(roots=200, steps=5, levels=2, depth=1, children=9, replica
 WIDE: Final = Limits(roots=3, steps=3, levels=1, depth=1, children=2_500, replicas=4, batch=256)
 """A parent has more children than one chunk of the engine's state holds items."""
 SIZES: Final = (
-    (SMALL, 0.7),
+    (SMALL, 0.67),
     (DEADLY, 0.2),
     (MEDIUM, 0.06),
-    (BROAD, 0.03),
+    (BROAD, 0.06),
     (LARGE, 0.007),
     (WIDE, 0.003),
 )
