@@ -212,15 +212,15 @@ def driver_bytes_per_child(children: int, fan: int) -> float:
             keys = tuple(map(str, range(first, first + n)))
             rows = Rows(next(played._refs), n)
             played.event(RootsAdmitted(keys, (StreamRows(0, rows),)))
-        for number, batch in _take_all(played, machine.plan.calls()[0].index):
-            played.answer(StartBatch(number, batch))
+        for batch in _take_all(played, machine.plan.calls()[0].index):
+            played.answer(StartBatch(0, batch))
         gc.collect()
         return tracemalloc.get_traced_memory()[0] / machine.items_per_level[1]
     finally:
         tracemalloc.stop()
 
 
-def _take_all(played: _Played, call: int) -> Iterator[tuple[int, RunBatch]]:
+def _take_all(played: _Played, call: int) -> Iterator[RunBatch]:
     """All ready batches of a call, past dispatch, which would pause it long before."""
     while taken := played.core.machine.take(call, BATCH):
         yield taken

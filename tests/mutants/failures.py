@@ -9,7 +9,7 @@ from tests.mutants.mutant import Mutant
 FAILURES: Final = (
     Mutant(
         "a cause is lost",
-        "engine/machine.py",
+        "engine/settling.py",
         "lost.causes.append((bits & unexplained, cause))",
         "lost.causes.append((bits & unexplained & (bits - 1), cause))",
         ("invariant",),
@@ -66,11 +66,10 @@ FAILURES: Final = (
     Mutant(
         "a parent failure reaches the grandparent",
         "engine/machine.py",
-        "self._condemn(batch.call, chunk.parent, chunk.parents_of(bit), placed)",
-        "above, parents = chunk.parent, chunk.parents_of(bit)\n"
-        "            if above.parent is not None:\n"
-        "                parents = above.items_of(above.parents_of(parents))\n"
-        "            self._condemn(batch.call, above, parents, placed)",
+        "self.settling, batch.call, chunk.parent, chunk.parents_of(bit), placed",
+        "self.settling, batch.call, chunk.parent, chunk.parent.items_of(\n"
+        "                    chunk.parent.parents_of(chunk.parents_of(bit))\n"
+        "                ) if chunk.parent.parent is not None else chunk.parents_of(bit), placed",
         (
             "meaning",
             "dead",
@@ -79,14 +78,14 @@ FAILURES: Final = (
     ),
     Mutant(
         "a list that leaves failed members out outlives a parent failure",
-        "engine/machine.py",
-        "for gather in self.program.condemned.get(call, ()):",
+        "engine/condemning.py",
+        "for gather in program.condemned.get(call, ()):",
         "for gather in ():",
         ("meaning",),
     ),
     Mutant(
         "a list is suppressed though there may be no expansion",
-        "engine/machine.py",
+        "engine/condemning.py",
         "certain = parent & (begun | chunk.terminal(expansion))",
         "certain = parent",
         ("meaning",),
@@ -94,7 +93,7 @@ FAILURES: Final = (
     ),
     Mutant(
         "a list is done though a parent failure came before its first child",
-        "engine/machine.py",
+        "engine/condemning.py",
         "chunk.given_up.setdefault(slot, []).append((parent, cause))",
         "chunk.given_up.setdefault(slot, [])",
         ("meaning",),

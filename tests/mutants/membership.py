@@ -53,7 +53,7 @@ MEMBERSHIP: Final = (
     ),
     Mutant(
         "a generator's new attempt releases everything again",
-        "engine/machine.py",
+        "engine/ledger.py",
         "skip = () if attempt == 1 else self._released(call, entries[0])",
         "skip = ()",
         ("meaning",),
@@ -140,7 +140,7 @@ MEMBERSHIP: Final = (
     ),
     Mutant(
         "children that come later get no copies",
-        "engine/machine.py",
+        "engine/settling.py",
         "for broadcast in self._wiring.broadcasts[level]:",
         "for broadcast in self._wiring.broadcasts[level][:0]:",
         ("stand-still",),

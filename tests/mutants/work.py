@@ -10,7 +10,7 @@ WORK: Final = (
     Mutant(
         "a late result is let through",
         "engine/machine.py",
-        "batch = self._end_batch(batch_id)",
+        "batch = self._ledger.end(batch_id)",
         "batch = self.batches.get(batch_id)",
         ("invariant", "error:KeyError"),
     ),
@@ -52,7 +52,7 @@ WORK: Final = (
     ),
     Mutant(
         "a late result of a condemned sibling is let through",
-        "engine/machine.py",
+        "engine/settling.py",
         "bits &= ~(lost.dropped | lost.failed | lost.suppressed)",
         "bits &= ~(lost.dropped | lost.failed)",
         ("invariant",),
@@ -77,8 +77,8 @@ DEAD_WORK: Final = (
     Mutant(
         "children that come after a parent failure are run",
         "engine/machine.py",
-        "                self._condemn_late(chunk, new)",
-        "                pass",
+        "            self._condemning.arrived(self.settling, chunk, new)",
+        "            pass",
         ("dead",),
         case="children-after-a-parent-failure",
     ),

@@ -318,16 +318,15 @@ class Core:
     def _start(
         self,
         worker: Worker,
-        started: tuple[int, RunBatch],
+        run: RunBatch,
         time_s: float,
         commands: list[Command],
         *,
         alone: bool = False,
     ) -> None:
-        number, run = started
-        worker.batches.append(number)
+        worker.batches.append(run.batch)
         worker.alone = alone
-        self._worker_of[number] = worker
+        self._worker_of[run.batch] = worker
         worker.enter(BUSY, time_s)
         commands.append(StartBatch(worker.number, run))
 

@@ -1,33 +1,36 @@
 """The roots' side of the engine: keys, where an item is in words, how roots end and are forgotten.
 
-Owns the chunks of the roots, their statuses and the failures under each; asks the machine to free values.
+Owns the chunks of the roots, their statuses and the failures under each; has their values freed.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from fanfold.columns import Column
 from fanfold.engine.bits import below, bit_positions
 from fanfold.engine.chunks import Chunk, descend
+from fanfold.engine.held import HeldBlocks
+from fanfold.engine.membership import Arrived
+from fanfold.engine.program import Program
 from fanfold.engine.ready import Entry
+from fanfold.engine.resolve import Resolvers
 from fanfold.errors import InternalError
 from fanfold.failures import Failure
 from fanfold.outcomes import Status
 from fanfold.protocol import RootResult
-
-if TYPE_CHECKING:
-    from fanfold.engine.machine import Machine
 
 
 class Roots:
     """All roots that are open or not yet committed. The root with index ``i`` is the item at offset
     ``i % span`` of the roots' chunk number ``i // span``."""
 
-    def __init__(self, machine: Machine, span: int) -> None:
-        self._machine = machine
+    def __init__(self, program: Program, resolvers: Resolvers, held: HeldBlocks, span: int) -> None:
+        self._program = program
+        self._plan = program.plan
+        self._resolvers = resolvers
+        self._held = held
         self._span = span
         self.admitted = 0
         self.ended = 0
@@ -40,15 +43,15 @@ class Roots:
         """The committed roots of chunks that hold others still."""
         self._failures: dict[int, list[Failure]] = {}
         self._results: list[RootResult] = []
-        plan = machine.plan
+        plan = program.plan
         self._root_outputs = [o.port for o in plan.outputs if plan.ports[o.port].level == 0]
         self._child_outputs = [o.port for o in plan.outputs if plan.ports[o.port].level != 0]
 
     # ------------------------------------------------------------------------------ entering
 
-    def admit(self, keys: Sequence[str]) -> None:
-        """Keys of the roots that enter now, in order."""
-        machine, span = self._machine, self._span
+    def admit(self, keys: Sequence[str], arrived: Arrived) -> None:
+        """Keys of the roots that enter now, in order; ``arrived`` is told of the new items."""
+        span = self._span
         position = 0
         while position < len(keys):
             number, offset = divmod(self.admitted, span)
@@ -56,12 +59,12 @@ class Roots:
             if offset:
                 chunk = self._chunks[number]
             else:
-                chunk = Chunk(0, None, machine.program.slots[0], self.admitted)
+                chunk = Chunk(0, None, self._program.slots[0], self.admitted)
                 self._chunks[number], self._keys[number] = chunk, []
             self._keys[number] += part
             self.admitted += len(part)
             chunk.size += len(part)
-            machine.arrived(chunk, (1 << chunk.size) - (1 << offset), position)
+            arrived(chunk, (1 << chunk.size) - (1 << offset), position)
             position += len(part)
 
     def key(self, root: int) -> str:
@@ -98,7 +101,7 @@ class Roots:
     ) -> Failure:
         """A new failure with the item's identity; noted under its root, where it counts once."""
         ordinals = self.ordinals(chunk, bit.bit_length() - 1)
-        levels = self._machine.plan.levels
+        levels = self._plan.levels
         names: list[str] = []
         level: int | None = chunk.level
         while level is not None:
@@ -144,7 +147,7 @@ class Roots:
 
     def _losses(self, chunk: Chunk, bits: int) -> tuple[int, int, int]:
         """Which of the roots ``bits`` failed, were dropped, are partial."""
-        program, plan = self._machine.program, self._machine.plan
+        program, plan = self._program, self._plan
         failed = dropped = partial = 0
         for port in self._root_outputs:
             lost = chunk.lost_at(program.port[port])
@@ -169,7 +172,7 @@ class Roots:
     def _path(self, level: int) -> list[int]:
         """The levels from below the root down to ``level``."""
         path = [level]
-        levels = self._machine.plan.levels
+        levels = self._plan.levels
         while (parent := levels[path[0]].parent) is not None and parent != 0:
             path.insert(0, parent)
         return path
@@ -177,7 +180,7 @@ class Roots:
     def _below(self, chunk: Chunk, bits: int, path: list[int], port: int) -> tuple[int, int]:
         """The items above a child-level output for which an expansion on the way to it failed, and those
         for which an item of it did."""
-        program, level = self._machine.program, path[0]
+        program, level = self._program, path[0]
         lost = chunk.lost_at(program.expansion[level])
         failed = 0 if lost is None else lost.failed & bits
         partial = 0
@@ -194,7 +197,7 @@ class Roots:
 
     def _add_results(self, chunk: Chunk, bits: int, status: Status) -> None:
         """Roots of one status; only the done and the partial have anything to read."""
-        outputs = self._machine.plan.outputs
+        outputs = self._plan.outputs
         readable = status in (Status.DONE, Status.PARTIAL)
         plain = readable and not self._child_outputs
         ordinals: dict[int, tuple[tuple[int, ...], ...]] = {}
@@ -203,7 +206,7 @@ class Roots:
         keys = self._keys[base // self._span]
         rows: Iterator[tuple[Column, ...]] = iter(())
         if plain:
-            each = self._machine.resolvers.each
+            each = self._resolvers.each
             rows = zip(*(each(port, chunk, bits) for port in self._root_outputs), strict=True)
         for offset in bit_positions(bits):
             root = base + offset
@@ -218,16 +221,15 @@ class Roots:
         self, chunk: Chunk, bit: int
     ) -> tuple[tuple[Column | None, ...], dict[int, tuple[tuple[int, ...], ...]]]:
         """The columns of one root's outputs of any level, with the ordinals of those below it."""
-        machine = self._machine
         columns: list[Column | None] = []
         ordinals: dict[int, tuple[tuple[int, ...], ...]] = {}
-        for index, output in enumerate(machine.plan.outputs):
-            level = machine.plan.ports[output.port].level
-            resolver = machine.resolvers[output.port]
+        for index, output in enumerate(self._plan.outputs):
+            level = self._plan.ports[output.port].level
+            resolver = self._resolvers[output.port]
             if level == 0:
                 columns.append(resolver(((chunk, bit),), set()))
                 continue
-            slot = machine.program.port[output.port]
+            slot = self._program.port[output.port]
             entries = [
                 (child, done)
                 for child, members in self.items_below(chunk, bit, level)
@@ -279,7 +281,7 @@ class Roots:
                 self._gone[chunk] = gone
 
     def _forget(self, chunk: Chunk, items: int) -> None:
-        self._machine.held.free(chunk, items)
+        self._held.free(chunk, items)
         for children in chunk.children.values():
             for child in children.chunks(items):
                 members = child.items_of(items)

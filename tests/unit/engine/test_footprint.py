@@ -19,7 +19,7 @@ def test_children_in_flight_are_not_objects() -> None:
     before = live_objects()
     script.admit(2_000)
     while started := script.core.machine.take(0, 256):  # past dispatch, which would pause here
-        script.expand_all(started[1], [50] * started[1].count)
+        script.expand_all(started, [50] * started.count)
     children = script.core.machine.items_per_level[1]
     assert children == 100_000
     assert (live_objects() - before) / children < 0.25

@@ -29,12 +29,12 @@ def taken(machine: Machine, limit: int) -> tuple[dict[int, int], RunBatch]:
     found: dict[int, int] = {}
     started = machine.take(READ, limit)
     assert started is not None
-    for chunk, bits in machine.batches[started[0]].entries:
+    for chunk, bits in machine.batches[started.batch].entries:
         for offset in range(bits.bit_length()):
             if bits >> offset & 1:
                 root = machine.roots.ordinals(chunk, offset)[0]
                 found[root] = found.get(root, 0) + 1
-    return found, started[1]
+    return found, started
 
 
 def test_of_each_document_the_first_pages_go_while_others_wait() -> None:
@@ -91,7 +91,7 @@ def test_pages_that_are_dropped_do_not_hold_a_document_back() -> None:
     machine = script.core.machine
     taken(machine, 8)
     chunk = next(chunk for chunk in machine.roots.known_chunks()).children[1].chunks(1)[0]
-    machine.settle_lost(chunk, machine.program.port[3], dropped=0xFF)
+    machine.settling.settle_lost(chunk, machine.program.port[3], dropped=0xFF)
     machine.queues[READ].results(chunk, 0)
     assert taken(machine, 8)[0] == {0: 8}
 

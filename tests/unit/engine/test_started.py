@@ -31,7 +31,7 @@ def reading(*pages: int, failed: str = "drop") -> tuple[Script, Machine]:
 def taken(machine: Machine, limit: int) -> RunBatch:
     started = machine.take(READ, limit)
     assert started is not None
-    return started[1]
+    return started
 
 
 def chunk_of(machine: Machine, batch: RunBatch) -> Chunk:
@@ -49,7 +49,7 @@ def test_an_item_that_has_ended_is_told() -> None:
     batch = taken(machine, 3)
     (output,) = machine.program.call_outputs[READ]
     chunk = chunk_of(machine, batch)
-    machine.settle_lost(chunk, output, suppressed=0b10, causes=((0b10, LOST),))
+    machine.settling.settle_lost(chunk, output, suppressed=0b10, causes=((0b10, LOST),))
     (told,) = dead_work(machine, [batch.batch])
     assert told.endswith("item (0, 1) was started after its end")
 
@@ -67,7 +67,7 @@ def test_siblings_of_a_parent_failure_are_told() -> None:
     batch = taken(machine, 5)
     (output,) = machine.program.call_outputs[READ]
     chunk = chunk_of(machine, batch)
-    machine.settle_lost(chunk, output, failed=0b001, causes=((0b001, RUIN),))
+    machine.settling.settle_lost(chunk, output, failed=0b001, causes=((0b001, RUIN),))
     told = list(dead_work(machine, [batch.batch]))
     assert [text.partition("was started ")[2] for text in told] == [
         "after its end",
@@ -84,7 +84,7 @@ def test_members_of_a_list_that_is_lost_are_told() -> None:
     assert chunk.parent is not None
     for port in gathered.outputs:
         slot = machine.program.port[port]
-        machine.settle_lost(chunk.parent, slot, suppressed=1, causes=((1, LOST),))
+        machine.settling.settle_lost(chunk.parent, slot, suppressed=1, causes=((1, LOST),))
     told = list(dead_work(machine, [batch.batch]))
     assert len(told) == 3
     assert all(text.endswith("nothing that is open depends on it") for text in told)
