@@ -155,7 +155,7 @@ class ChildrenReleased(NamedTuple):
 
 
 class ExpansionSealed(NamedTuple):
-    """The expansions of ``tasks`` by ``node`` have all their children."""
+    """The expansions of ``tasks`` by ``node`` have all their children; it counts once the tasks have ended."""
 
     batch: int
     node: int

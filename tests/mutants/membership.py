@@ -148,7 +148,7 @@ MEMBERSHIP: Final = (
     Mutant(
         "all expansions of a batch are sealed with the first",
         "engine/machine.py",
-        "for chunk, bits in batch.items(event.tasks):",
+        "for chunk, bits in batch.among(sealed & told):",
         "for chunk, bits in batch.entries:",
         (
             "meaning",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from fanfold.columns import Ref
 from fanfold.engine.bits import bit_positions, lowest
@@ -24,6 +24,7 @@ class Batch:
         "errors",
         "finished",
         "refs",
+        "sealed",
     )
 
     def __init__(
@@ -51,6 +52,8 @@ class Batch:
         self.alone = alone
         self.finished = 0
         """Tasks that have ended, as a set of positions."""
+        self.sealed: dict[int, int] = {}
+        """By slot of an expansion: tasks that have released all their children, as a set of positions."""
         self._items: list[tuple[Chunk, int]] | None = None
 
     def item(self, task: int) -> tuple[Chunk, int]:
@@ -101,12 +104,12 @@ class Batch:
             and items >> self.item(task)[1] & 1
         )
 
-    def items(self, tasks: Sequence[int]) -> list[Entry]:
+    def among(self, tasks: int) -> list[Entry]:
         """The entries of some tasks."""
-        if len(tasks) == self.count:
+        if tasks.bit_count() == self.count:
             return self.entries
         found: dict[Chunk, int] = {}
-        for task in tasks:
+        for task in bit_positions(tasks):
             chunk, offset = self.item(task)
             found[chunk] = found.get(chunk, 0) | 1 << offset
         return list(found.items())

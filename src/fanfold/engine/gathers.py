@@ -99,7 +99,7 @@ class GatherRule:
             whole &= self.closed(parent) & ~parent.terminal(self.outputs[0])
             elsewhere = whole & chunk.shared()
             if elsewhere:
-                whole ^= elsewhere ^ self.complete(parent, elsewhere)
+                whole ^= elsewhere ^ self._settled_elsewhere(state, parent, elsewhere)
             self._finish(state, parent, whole)
 
     def closed(self, chunk: Chunk) -> int:
@@ -116,6 +116,19 @@ class GatherRule:
                 suppressed=hint & (lost.failed | lost.suppressed),
                 causes=lost.causes,
             )
+
+    def _settled_elsewhere(self, state: State, parent: Chunk, parents: int) -> int:
+        """Those of some parents whose list is done: other chunks hold members of theirs, which may have been
+        lost by the same event, and then the list has still to be told of them."""
+        done = self.complete(parent, parents)
+        if self.stop_on_loss and done:
+            for child in parent.children[self.child_level].chunks(done):
+                lost = child.lost_at(self.row)
+                if lost is not None:
+                    done &= ~child.parents_of(lost.failed | lost.suppressed)
+        if self.enough is not None and done:
+            done &= ~self._too_few(state, parent, done)
+        return done
 
     def complete(self, chunk: Chunk, parents: int) -> int:
         """Those of some parents whose members are all terminal."""

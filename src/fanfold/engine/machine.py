@@ -222,8 +222,9 @@ class Machine:
         if batch is None or batch.attempt != event.attempt:
             return
         slot = self.program.expansion[self.plan.nodes[event.node].level]
-        for chunk, bits in batch.items(event.tasks):
-            self.settling.settle_done(chunk, slot, bits & ~chunk.ended)
+        tasks = sum(1 << task for task in event.tasks)
+        # It counts when the task ends: until then a sibling's parent failure may suppress the item.
+        batch.sealed[slot] = batch.sealed.get(slot, 0) | tasks
 
     def _tasks_finished(self, event: TasksFinished) -> None:
         batch = self.batches.get(event.batch)
@@ -263,6 +264,9 @@ class Machine:
             if chunk.lost is not None:  # those count too whose root has ended meanwhile
                 count = (bits & ~chunk.terminal(output) | open_bits).bit_count()
             done += count
+        for slot, sealed in batch.sealed.items():
+            for chunk, bits in batch.among(sealed & told):
+                self.settling.settle_done(chunk, slot, bits & chunk.done[output] & ~chunk.ended)
         self.counts[batch.call].done += done
         self.settling.hold(event.streams, live)
 

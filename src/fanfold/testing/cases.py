@@ -61,6 +61,8 @@ LOST: Final = (Outcome.FAILED, Outcome.SUPPRESSED)
 UNCUT: Final[Case] = frozenset()
 WAYS: Final = 64
 """More cases of one item are not looked through (see :attr:`Cases.too_many`)."""
+TURNS: Final = 3
+"""A question may lead back to itself, each time with more that goes unheard; further it is not followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,8 @@ class Cases:
         self._made_by: list[frozenset[int]] = [frozenset()] * len(plan.levels)
         """By level: the calls on whose outputs it depends which children there are."""
         self._found: dict[tuple[int, Ordinals, Case], Mapping[Ordinals, Causes]] = {}
+        self._asked: list[tuple[int, Ordinals]] = []
+        """The questions for parent failures that are being answered, each within the one before."""
         self.too_many: bool = False
         """Some item has more cases than were looked through."""
         for node in plan.nodes:
@@ -263,6 +267,10 @@ class Cases:
         if (~call, at) in case:
             return {}
         if (call, at, case) not in self._found:
+            if self._asked.count((call, at)) == TURNS:
+                self.too_many = True
+                return {}
+            self._asked.append((call, at))
             found: dict[Ordinals, Causes] = {}
             for ordinal in range(len(self._rules.expansion(node.level, at, case)[1])):
                 child = (*at, ordinal)
@@ -273,6 +281,7 @@ class Cases:
                     if item.outcome is Outcome.FAILED:
                         wide = {cause for cause in item.causes if cause.scope == "parent"}
                         found[child] = found.get(child, frozenset()) | wide
+            self._asked.pop()
             self._found[call, at, case] = found
         return self._found[call, at, case]
 

@@ -64,6 +64,7 @@ class Twin:
         self._teller.trim(batch, tasks)
 
     def restart(self, worker: int) -> None:
+        self._batches[worker].clear()  # what was sent to it since it died is lost
         self._told[worker].append(self._constructed(worker))
 
     def write(self, results: Sequence[RootResult]) -> None:

@@ -55,8 +55,8 @@ class Unheard:
             self._returned.update(plan.call(call).outputs)
 
     def by_all(self, call: int, at: Ordinals, case: Case) -> bool:
-        """Whether a task can be dead whatever it would give."""
-        return self._by(None, call, at, case)
+        """Whether a task can be dead whatever it would give, or become so by what it has given already."""
+        return self._by(None, call, at, case) or self._stopped(call, at, case)
 
     def by_list(self, gather: GatherNode, call: int, at: Ordinals, case: Case) -> bool:
         """Whether a list can be done without waiting for a task below it."""
@@ -67,6 +67,22 @@ class Unheard:
         blind = case | {(~call, at[:-1]), (call, at)}
         outputs = self._plan.call(call).outputs
         return all(self._ignored(port, at, blind, target) for port in outputs)
+
+    def _stopped(self, call: int, at: Ordinals, case: Case) -> bool:
+        """Whether the first children of a generator may make sure that nobody needs more of it."""
+        outputs = self._plan.call(call).outputs
+        readers = [node for port in outputs for node in self._readers.get(port, ())]
+        levels = {node.level for node in readers if isinstance(node, ExpandNode)}
+        if self._returned.intersection(outputs) or any(map(self._carries_output, levels)):
+            return False
+        case = case | {(~call, at[:-1])}
+        own = {cause for port in outputs for cause in self._rules.item(port, at, case).causes}
+        return all(isinstance(node, ExpandNode) for node in readers) and all(
+            self._rules.item(made, at, case).causes - own
+            for gather in self._plan.nodes
+            if isinstance(gather, GatherNode) and gather.child_level in levels
+            for made in gather.outputs
+        )
 
     def _ignored(self, port: int, at: Ordinals, case: Case, target: GatherNode | None) -> bool:
         """Whether no way leads on from an item of a port."""

@@ -110,6 +110,8 @@ def _simulate_all(seed: int, options: argparse.Namespace, begin_s: float) -> Sum
     total, due_s = Summary(), begin_s + PROGRESS_S
     for summary in _summaries(_blocks(seed, options.runs), options):
         total.add(summary)
+        for failing in summary.failing:
+            _say(f"seed {failing} failed")
         now_s = time.perf_counter()
         if now_s >= due_s:
             due_s = now_s + PROGRESS_S
@@ -136,7 +138,8 @@ def _blocks(seed: int, runs: int) -> Iterator[range]:
 
 def _keep(seed: int, options: argparse.Namespace) -> Path:
     """Write the case of a failing seed to a file."""
-    _say(f"seed {seed} failed" + ("" if options.as_found else ": looking for a smaller case"))
+    if not options.as_found:
+        _say(f"seed {seed}: looking for a smaller case")
     file = failing_case(draw_case(seed), smaller=not options.as_found, about=f"seed {seed}")
     options.keep.mkdir(parents=True, exist_ok=True)
     path: Path = options.keep / f"seed-{seed}.json"
