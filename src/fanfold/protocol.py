@@ -99,6 +99,9 @@ class RunBatch(NamedTuple):
     identity: tuple[ItemRun, ...] = ()
     """Who the tasks are, in their order; only for stages that ask (``StageSpec.identities``), so that it costs
     the others nothing."""
+    room: int | None = None
+    """Bytes of children that its generators may release, before they wait for more (``Backend.grant``); the
+    last release may go beyond. None: there is no bound."""
 
 
 # --------------------------------------------------------------------------------------------- upwards
@@ -194,6 +197,22 @@ class BatchFinished(NamedTuple):
     """What the stage has counted since the last batch that its worker ended."""
 
 
+class BatchPaused(NamedTuple):
+    """A generator of the batch has used up its room and waits for more; its worker goes on with other batches.
+
+    It goes on when it is granted room, or when its task need not run any more. The tasks after it are given
+    back: the worker has not begun them, and will not.
+    """
+
+    batch: int
+    begun: int
+    """Tasks up to this one, not included, were begun; all but the last of them have ended."""
+    room: int
+    """What it has been granted in all, as far as its worker knew; if there was more on the way, it goes on."""
+    attempt: int = 1
+    time_s: float = 0.0
+
+
 class BatchRaised(NamedTuple):
     """A batched stage raised: nothing of the batch is done, and who is guilty is not known."""
 
@@ -207,7 +226,7 @@ class BatchRaised(NamedTuple):
 
 
 BatchEvent: TypeAlias = (
-    ChildrenReleased | ExpansionSealed | TasksFinished | BatchFinished | BatchRaised
+    ChildrenReleased | ExpansionSealed | TasksFinished | BatchPaused | BatchFinished | BatchRaised
 )
 WorkerEvent: TypeAlias = WorkerStarted | WorkerFailed | WorkerDied
 Event: TypeAlias = BatchEvent | WorkerEvent

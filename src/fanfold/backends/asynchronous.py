@@ -20,7 +20,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from fanfold.backends.worker import BatchRun, StageRunner, left_out, show_failed_close
+from fanfold.backends.batch_run import BatchRun, left_out
+from fanfold.backends.worker import StageRunner, show_failed_close
 from fanfold.coroutines import OwnLoop
 from fanfold.protocol import RunBatch
 from fanfold.stage_context import current
@@ -155,9 +156,10 @@ class OwnLoopRunner(AsyncRunner):
         self._loop = OwnLoop()
         self._loop.call(super().construct)
 
-    def run(self, batch: RunBatch, *, wait_s: float = 0.0) -> None:
-        """As :meth:`StageRunner.run`."""
+    def run(self, batch: RunBatch, *, wait_s: float = 0.0) -> bool:
+        """As :meth:`StageRunner.run`; it never pauses."""
         self._loop.run(self.work(batch, wait_s=wait_s))
+        return True
 
     def close(self) -> None:
         """As :meth:`StageRunner.close`, then the loop's end."""

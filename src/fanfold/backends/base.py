@@ -129,6 +129,14 @@ class Backend(Protocol):
         """
         ...
 
+    def grant(self, worker: int, batch: int, room: int) -> None:
+        """A batch that was submitted with a bounded ``room`` may release so many more bytes of children.
+
+        If it had paused, it goes on before batches that its worker has not begun. What comes too late has no
+        effect. Never blocks.
+        """
+        ...
+
     def restart(self, worker: int) -> None:
         """Replace a worker that died. Its number stays; ``WorkerStarted`` comes again."""
         ...

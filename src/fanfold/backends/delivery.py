@@ -120,6 +120,8 @@ class Delivery:
         self.failures: dict[int, Failure] = {}
         """By task, all since the batch's start."""
         self.openings: list[Opening] = [Opening.of(expansion) for expansion in streams.expansions]
+        self.released_bytes: int = 0
+        """How much the children take that were reported so far."""
 
     @property
     def has_items(self) -> bool:
@@ -156,6 +158,7 @@ class Delivery:
             node = opening.expansion.node
             streams = tuple(stored.pop(0) for _ in opening.rows)
             if opening.counts:
+                self.released_bytes += sum(s.rows.size_bytes for s in streams if s.rows is not None)
                 events.append(
                     ChildrenReleased(
                         batch.batch,

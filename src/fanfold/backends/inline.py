@@ -87,9 +87,14 @@ class InlineBackend:
         self._set_up: set[int] = set()
         """Classes, by number, whose ``setup_on_node`` has run."""
         self._specs: dict[int, WorkerSpec] = {}
-        self._batches: deque[tuple[int, RunBatch]] = deque()
+        self._batches: deque[tuple[int, RunBatch | int]] = deque()
+        """Worker, and a batch, or the number of one that had paused and goes on."""
         self._trimmed: dict[int, int] = {}
         """By batch: tasks that need not run any more."""
+        self._rooms: dict[int, int] = {}
+        """By batch, if it has a bound: how many bytes of children it may release in all."""
+        self._paused: dict[int, int] = {}
+        """By batch that waits for room: its worker."""
         self._starting: deque[int] = deque()
         self._plan: Plan | None = None
         self._writer: RecordWriter | None = None
@@ -106,11 +111,24 @@ class InlineBackend:
 
     def submit(self, worker: int, batch: RunBatch) -> None:
         """Queue a batch."""
+        if batch.room is not None:
+            self._rooms[batch.batch] = batch.room
         self._batches.append((worker, batch))
 
     def trim(self, worker: int, batch: int, tasks: int) -> None:
         """Note it for when the batch's turn comes."""
         self._trimmed[batch] = self._trimmed.get(batch, 0) | tasks
+        self._resume(batch)
+
+    def grant(self, worker: int, batch: int, room: int) -> None:
+        """Have the batch go on with the next poll."""
+        if batch in self._rooms:
+            self._rooms[batch] += room
+            self._resume(batch)
+
+    def _resume(self, batch: int) -> None:
+        if batch in self._paused:
+            self._batches.appendleft((self._paused.pop(batch), batch))
 
     def restart(self, worker: int) -> None:
         """Construct the stage anew; no worker dies here, but the contract has it."""
@@ -167,9 +185,14 @@ class InlineBackend:
         while self._starting:
             self._construct(self._starting.popleft())
         if self._batches and not self._events:
-            worker, batch = self._batches.popleft()
-            self._runners[worker].run(batch)
-            self._trimmed.pop(batch.batch, None)
+            worker, work = self._batches.popleft()
+            runner = self._runners[worker]
+            number = work if isinstance(work, int) else work.batch
+            if runner.resume(work) if isinstance(work, int) else runner.run(work):
+                self._trimmed.pop(number, None)
+                self._rooms.pop(number, None)
+            else:
+                self._paused[number] = worker
         events, self._events = self._events, []
         return events
 
@@ -192,6 +215,7 @@ class InlineBackend:
             self._tell([worker_failed(worker, error, spec.name)])
             return
         runner.trimmed = lambda batch: self._trimmed.get(batch, 0)
+        runner.room = self._rooms.get
         self._runners[worker] = runner
         self._tell([WorkerStarted(worker)])
 

@@ -14,6 +14,8 @@ Policy
 * A call pauses while one that consumes its output has a long queue (:meth:`Core._backlog`). What is queued
   can always run, so the pause always ends; it keeps intermediate values few where a fast stage feeds a slow
   one.
+* Nothing that makes values begins without credit (:mod:`fanfold.dispatch.credits`), but for one item at a time
+  of the oldest open root. Stages nearer to the end of a pipeline come first, since they let values go.
 * Items that must run alone (after an exception or a death) get a worker with nothing else at it.
 """
 
@@ -22,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
+from fanfold.dispatch.credits import Credits
 from fanfold.dispatch.pool import (
     AHEAD,
     BUSY,
@@ -37,6 +40,7 @@ from fanfold.engine.chunks import SPAN
 from fanfold.engine.commands import (
     Command,
     FinishRoots,
+    GrantRoom,
     RestartWorker,
     StartBatch,
     StopRun,
@@ -48,7 +52,9 @@ from fanfold.failures import Failure
 from fanfold.plan import CallNode, Plan, ports_made, ports_read
 from fanfold.protocol import (
     BatchFinished,
+    BatchPaused,
     BatchRaised,
+    ChildrenReleased,
     DriverEvent,
     Event,
     RootRefused,
@@ -89,6 +95,7 @@ class Core:
         start_s: The time now, on the clock of the events to come.
         span: Items in a full chunk of the engine's state; only tests choose another.
         rules: Which failures stop the run before its end.
+        budget_bytes: How much memory values may take; None: as much as it comes to.
     """
 
     def __init__(
@@ -99,6 +106,7 @@ class Core:
         *,
         span: int = SPAN,
         rules: StopRules = ON_REQUEST,
+        budget_bytes: int | None = None,
     ) -> None:
         self.plan = plan
         self.machine = Machine(plan, span=span)
@@ -119,6 +127,16 @@ class Core:
             self._pools[worker.stage].workers.append(worker)
         self._worker_of: dict[int, Worker] = {}
         self._pool_of_call = {call: pool for pool in self._pools.values() for call in pool.calls}
+        self._deepest_first = sorted(self._pools.values(), key=lambda p: max(p.calls), reverse=True)
+        """What frees values comes before what makes more of them."""
+        held = self.machine.held
+        self._credits = (
+            None if budget_bytes is None else Credits(plan, budget_bytes, lambda: held.size_bytes)
+        )
+        self._lacking = False
+        """Whether something was not begun for want of credit since this dispatch began."""
+        self._overdraft = -1
+        """The last batch of the oldest root that went on without credit."""
         self._consumers = _consuming_calls(plan)
         self._producers = _producing_calls(plan)
         self._exhausted = False
@@ -154,14 +172,21 @@ class Core:
                 return []
             case BatchFinished() | BatchRaised():
                 self._batch_ended(event)
+            case BatchPaused():
+                self._batch_paused(event)
             case TasksFinished() if event.count > len(event.failures):
                 batch = self.machine.batches.get(event.batch)
                 if batch is not None:
                     self._stopping.task_done(batch.call)
+        if self._credits is not None and isinstance(event, (TasksFinished, ChildrenReleased)):
+            size = sum(s.rows.size_bytes for s in event.streams if s.rows is not None)
+            self._credits.made(event.batch, size)
         commands = self._heeded(self.machine.handle(event))
         for number, tasks in self.machine.take_trimmed().items():
             if number in self._worker_of:
-                commands.append(TrimBatch(self._worker_of[number].number, number, tasks))
+                worker = self._worker_of[number]
+                commands.append(TrimBatch(worker.number, number, tasks))
+                self._go_on(worker, number, event.time_s)
         return commands
 
     def dispatch(self, time_s: float) -> list[Command]:
@@ -170,14 +195,20 @@ class Core:
         self._dropped = True
         # A queue that is found to hold nothing of use may have held back a pool that was served before it.
         while self._dropped:
-            self._dropped = False
-            for pool in self._pools.values():
+            self._dropped = self._lacking = False
+            for pool in self._deepest_first:
+                if self._credits is not None and self._credits.hungry:
+                    self._feed(pool, self._credits, time_s, commands)
                 self._serve(pool, time_s, commands)
+        if self._lacking and self._credits is not None:
+            self._carry_oldest(self._credits, time_s, commands)
         return commands
 
     def room(self) -> int:
         """How many roots may be admitted now; 0 until a fair number of places is free."""
         roots = self.machine.roots
+        if self._credits is not None and self._credits.free_bytes <= 0:
+            return 0 if roots.admitted > roots.ended else 1
         free = min(
             self._window - (roots.admitted - roots.ended),
             8 * self._window - (roots.admitted - roots.committed),
@@ -230,9 +261,11 @@ class Core:
 
     def _batch_ended(self, event: BatchFinished | BatchRaised) -> None:
         worker = self._worker_of.pop(event.batch, None)
+        if self._credits is not None:
+            self._credits.ended(event.batch)
         if worker is None:
             return
-        worker.batches.remove(event.batch)
+        (worker.batches if event.batch in worker.batches else worker.paused).remove(event.batch)
         worker.alone = False
         pool = self._pools[worker.stage]
         if not worker.batches:
@@ -242,15 +275,37 @@ class Core:
         if batch is not None:
             pool.learn(batch.count, event.busy_s)
 
+    def _batch_paused(self, event: BatchPaused) -> None:
+        worker = self._worker_of.get(event.batch)
+        if worker is None or event.batch not in worker.batches or self._credits is None:
+            return
+        if not self._credits.paused(event.batch, event.begun, event.room):
+            return
+        worker.batches.remove(event.batch)
+        worker.paused.append(event.batch)
+        worker.alone = False
+        if not worker.batches:
+            worker.enter(NO_INPUT, event.time_s)
+            self._pools[worker.stage].noted = ""
+
+    def _go_on(self, worker: Worker, batch: int, time_s: float) -> None:
+        """A batch that had paused goes on, before those that its worker has not begun."""
+        if batch in worker.paused:
+            worker.paused.remove(batch)
+            worker.batches.insert(min(1, len(worker.batches)), batch)
+            worker.enter(BUSY, time_s)
+
     def _worker_died(self, event: WorkerDied) -> list[Command]:
         worker = self._workers[event.worker]
         worker.ready = worker.alone = False
         worker.restarts += 1
         worker.enter(DEAD, event.time_s)
         commands: list[Command] = []
-        batches, worker.batches = worker.batches, []
+        batches, worker.batches, worker.paused = [*worker.paused, *worker.batches], [], []
         for batch in reversed(batches):
             self._worker_of.pop(batch, None)
+            if self._credits is not None:
+                self._credits.ended(batch)
             commands += self.machine.lose_batch(
                 batch,
                 running=batch == event.running,
@@ -309,7 +364,13 @@ class Core:
                     full = self.machine.queues[chosen].count >= (pool.batch_size or 1)
                     if held >= pool.max_in_flight and not full and self._more_to_come(chosen):
                         break
-                    started = self.machine.take(chosen, self._limit(pool, chosen))
+                    limit = self._limit(pool, chosen)
+                    if self._credits is not None and not (
+                        limit := self._credits.items(chosen, limit)
+                    ):
+                        self._lacking = True
+                        return
+                    started = self.machine.take(chosen, limit)
                     self._dropped |= started is None
                 if started is None:
                     break
@@ -323,12 +384,58 @@ class Core:
         commands: list[Command],
         *,
         alone: bool = False,
+        overdraft: bool = False,
     ) -> None:
+        if self._credits is not None:
+            room = self._credits.begin(run.batch, run.call, run.count, overdraft=overdraft)
+            run = run._replace(room=room)
         worker.batches.append(run.batch)
         worker.alone = alone
         self._worker_of[run.batch] = worker
         worker.enter(BUSY, time_s)
         commands.append(StartBatch(worker.number, run))
+
+    def _feed(self, pool: Pool, credits: Credits, time_s: float, commands: list[Command]) -> None:
+        """Generators that have little room left, or wait for it, get more: those of older roots first."""
+        batches = [
+            batch
+            for batch in credits.hungry
+            if batch in self._worker_of and self._worker_of[batch].stage == pool.stage
+        ]
+        for batch in sorted(batches, key=self.machine.root_of) if len(batches) > 1 else batches:
+            room = credits.more(batch)
+            if not room:
+                self._lacking = True
+                return
+            self._grant(batch, room, time_s, commands)
+
+    def _grant(self, batch: int, room: int, time_s: float, commands: list[Command]) -> None:
+        worker = self._worker_of[batch]
+        commands.append(GrantRoom(worker.number, batch, room))
+        self._go_on(worker, batch, time_s)
+
+    def _carry_oldest(self, credits: Credits, time_s: float, commands: list[Command]) -> None:
+        """The oldest open root goes on without credit, with one item at a time and its deepest work first: so
+        what waits for it comes to an end, whatever else takes the memory."""
+        before = self._worker_of.get(self._overdraft)
+        root = self.machine.roots.oldest_open()
+        if root is None or (before is not None and self._overdraft in before.batches):
+            return
+        for pool in self._deepest_first:
+            for worker in pool.workers:
+                for batch in worker.paused:
+                    if self.machine.root_of(batch) == root:
+                        self._overdraft = batch
+                        self._grant(batch, credits.overdraw(batch), time_s, commands)
+                        return
+                if not worker.ready or worker.batches:
+                    continue
+                for call in pool.calls:
+                    run = self.machine.take_of(call, root)
+                    if run is not None:
+                        self._overdraft = run.batch
+                        self._start(worker, run, time_s, commands, overdraft=True)
+                        return
 
     def _next_call(self, pool: Pool) -> int | None:
         """The call whose oldest ready item has waited longest, if it is not paused."""

@@ -32,6 +32,8 @@ class Worker:
     ready: bool = False
     batches: list[int] = field(default_factory=list)
     """At the worker, the running one first."""
+    paused: list[int] = field(default_factory=list)
+    """At the worker too, but waiting for room: it is free for others."""
     alone: bool = False
     """It runs an item that nothing may be queued behind."""
     state: str = STARTING

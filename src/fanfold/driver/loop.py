@@ -27,6 +27,7 @@ from fanfold.driver.interrupts import Interrupts
 from fanfold.engine.commands import (
     Command,
     FinishRoots,
+    GrantRoom,
     ReleaseBlocks,
     RestartWorker,
     StartBatch,
@@ -324,6 +325,8 @@ class Loop:
                     self._backend.submit(command.worker, command.batch)
                 case TrimBatch():
                     self._backend.trim(command.worker, command.batch, command.tasks)
+                case GrantRoom():
+                    self._backend.grant(command.worker, command.batch, command.room)
                 case ReleaseBlocks():
                     self._backend.release(command.refs)
                 case FinishRoots():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fanfold.columns import Ref
-from fanfold.engine.bits import bit_positions, lowest
+from fanfold.engine.bits import below, bit_positions, lowest
 from fanfold.engine.chunks import Chunk
 from fanfold.engine.ready import Entry
 
@@ -24,6 +24,7 @@ class Batch:
         "errors",
         "finished",
         "refs",
+        "returned",
         "sealed",
     )
 
@@ -52,6 +53,8 @@ class Batch:
         self.alone = alone
         self.finished = 0
         """Tasks that have ended, as a set of positions."""
+        self.returned = 0
+        """How many of them were given back without being run."""
         self.sealed: dict[int, int] = {}
         """By slot of an expansion: tasks that have released all their children, as a set of positions."""
         self._items: list[tuple[Chunk, int]] | None = None
@@ -113,6 +116,12 @@ class Batch:
             chunk, offset = self.item(task)
             found[chunk] = found.get(chunk, 0) | 1 << offset
         return list(found.items())
+
+    def give_back(self, begun: int) -> list[Entry]:
+        """Tasks from ``begun`` on will not be run here: they are as if they had ended. Their entries."""
+        rest = below(self.count) & ~below(begun) & ~self.finished
+        self.finished |= rest
+        return self.among(rest) if rest else []
 
     def unfinished(self) -> list[Entry]:
         """The entries without the tasks that have ended."""

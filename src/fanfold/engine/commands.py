@@ -35,6 +35,15 @@ class TrimBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class GrantRoom:
+    """A batch at a worker may release so many more bytes of children."""
+
+    worker: int
+    batch: int
+    room: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReleaseBlocks:
     """Nobody reads these blocks any more."""
 
@@ -61,4 +70,6 @@ class StopRun:
     """What to do about it."""
 
 
-Command: TypeAlias = StartBatch | TrimBatch | RestartWorker | ReleaseBlocks | FinishRoots | StopRun
+Command: TypeAlias = (
+    StartBatch | TrimBatch | GrantRoom | RestartWorker | ReleaseBlocks | FinishRoots | StopRun
+)

@@ -26,10 +26,15 @@ class HeldBlocks:
         self._small: set[Ref] = set()
         """Blocks of values that are not worth releasing before their root ends."""
         self._released: list[Ref] = []
+        self._sizes: dict[Ref, int] = {}
+        self.size_bytes: int = 0
+        """What all of them take, as it was reported; those that were handed back are left out."""
 
     def take_released(self) -> tuple[Ref, ...]:
         """The blocks that nobody needs any more, since the last call."""
         released, self._released = tuple(self._released), []
+        for ref in released:
+            self.size_bytes -= self._sizes.pop(ref, 0)
         return released
 
     def hold(self, stream: StreamRows, rows: int) -> bool:
@@ -46,6 +51,8 @@ class HeldBlocks:
             self._released.append(ref)
             return False
         self.rows[ref] = left
+        self._sizes[ref] = stream.rows.size_bytes
+        self.size_bytes += stream.rows.size_bytes
         if 0 < stream.rows.size_bytes < EARLY_ROW_BYTES * stream.rows.count:
             self._small.add(ref)
             return False

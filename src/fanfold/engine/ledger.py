@@ -88,10 +88,20 @@ class Ledger:
         """A batch is at no worker any more; None if it was not."""
         batch = self.batches.pop(number, None)
         if batch is not None:
-            self._counts[batch.call].running -= batch.count
+            self._counts[batch.call].running -= batch.count - batch.returned
             for ref in batch.refs:
                 self._held.drop(ref)
         return batch
+
+    def give_back(self, batch: Batch, begun: int) -> list[Entry]:
+        """Tasks from ``begun`` on will not be run at the batch's worker. Their entries."""
+        returned = batch.give_back(begun)
+        count = sum(bits.bit_count() for _, bits in returned)
+        batch.returned += count
+        counts = self._counts[batch.call]
+        counts.running -= count
+        counts.executed -= count
+        return returned
 
     def trim(self, call: int, chunk: Chunk, items: int) -> None:
         """Items that are at workers need not run any more."""

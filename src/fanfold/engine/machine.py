@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import Final
 
 from fanfold.engine.batches import Batch
-from fanfold.engine.bits import below, bit_positions
+from fanfold.engine.bits import below, bit_positions, low_offset
 from fanfold.engine.chunks import SPAN, Chunk
 from fanfold.engine.commands import Command, FinishRoots, ReleaseBlocks
 from fanfold.engine.condemning import Condemning
@@ -38,6 +40,7 @@ from fanfold.failures import Failure
 from fanfold.plan import Plan
 from fanfold.protocol import (
     BatchFinished,
+    BatchPaused,
     BatchRaised,
     ChildrenReleased,
     ExpansionSealed,
@@ -106,6 +109,7 @@ class Machine:
         | ChildrenReleased
         | ExpansionSealed
         | TasksFinished
+        | BatchPaused
         | BatchFinished
         | BatchRaised,
     ) -> list[Command]:
@@ -119,6 +123,8 @@ class Machine:
                 self._expansion_sealed(event)
             case BatchFinished():
                 self._batch_finished(event)
+            case BatchPaused():
+                self._batch_paused(event)
             case BatchRaised():
                 self._batch_raised(event)
             case RootsAdmitted():
@@ -145,6 +151,21 @@ class Machine:
         """By batch at a worker: tasks that need not run any more, since the last call."""
         return self._ledger.take_trimmed()
 
+    def take_of(self, call: int, root: int) -> RunBatch | None:
+        """Take one ready item of ``call`` that belongs to a root, wherever it stands in its queue."""
+        chunk = self.roots.chunk(root)
+        bit = 1 << root - chunk.base
+        level = self.plan.nodes[call].level
+        below_root = self.roots.items_below(chunk, bit, level) if level else [(chunk, bit)]
+        entries = self.queues[call].take_one(dict(below_root))
+        return self._ledger.start(call, entries, 1) if entries else None
+
+    def root_of(self, number: int) -> int:
+        """The root of the first unfinished task of a batch at a worker; none if all have ended."""
+        for chunk, bits in self.batches[number].unfinished():
+            return self.roots.ordinals(chunk, low_offset(bits))[0]
+        return self.roots.admitted
+
     def lose_batch(
         self, batch_id: int, *, running: bool, reason: str, blamed: bool = True
     ) -> list[Command]:
@@ -161,8 +182,10 @@ class Machine:
             return []
         entries = batch.unfinished()
         if not running and not batch.alone:
-            self.queues[batch.call].push_back(entries)
-            return self._settle()
+            begun = [(chunk, bits & self._begun(batch.call, chunk)) for chunk, bits in entries]
+            fresh = [(c, bits & ~b) for (c, bits), (_, b) in zip(entries, begun, strict=True)]
+            self.queues[batch.call].push_back([entry for entry in fresh if entry[1]])
+            entries = begun  # they have released children, and go on from there
         deaths = batch.deaths + (1 if running and blamed else 0)
         for chunk, bits in entries:
             self.settling.unneeded(
@@ -276,6 +299,17 @@ class Machine:
             if batch.finished != below(batch.count):
                 raise self._broken("FF903", event.batch, batch, "it was reported as finished")
             self.counts[batch.call].busy_s += event.busy_s
+
+    def _batch_paused(self, event: BatchPaused) -> None:
+        batch = self.batches.get(event.batch)
+        if batch is not None and batch.attempt == event.attempt:
+            self.queues[batch.call].push_back(self._ledger.give_back(batch, event.begun))
+
+    def _begun(self, call: int, chunk: Chunk) -> int:
+        """The items of a call that have released children."""
+        levels = (expansion.level for expansion in self.plan.streams[call].expansions)
+        known = (chunk.children[level].begun for level in levels if level in chunk.children)
+        return reduce(or_, known, 0)
 
     def _broken(self, code: str, number: int, batch: Batch, what: str) -> InternalError:
         """A backend broke rule 4 of the protocol; going on would lose items without a word."""

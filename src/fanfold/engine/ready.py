@@ -7,7 +7,7 @@ chunk, so a queue's length is counted in runs, not in items.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fanfold.engine.bits import lowest
@@ -143,6 +143,23 @@ class ReadyQueue:
             self.count -= (bits ^ live).bit_count()
             room = self._take(chunk, live, room, taken, sequence)
         return taken, limit - room
+
+    def take_one(self, wanted: Mapping[Chunk, int]) -> list[Entry]:
+        """Remove the oldest item that is among some, wherever it stands; none if none of them is here."""
+        for runs in (self._runs, [(seq, c, bits) for c, (seq, bits) in self._held.items()]):
+            for index, (sequence, chunk, bits) in enumerate(runs):
+                live = bits & wanted.get(chunk, 0) & ~self.dead(chunk)
+                if not live:
+                    continue
+                item = live & -live
+                if runs is self._runs:
+                    self._runs[index] = (sequence, chunk, bits ^ item)
+                else:
+                    self._held[chunk] = (sequence, bits ^ item)
+                chunk.done[self._probe.taken] |= item
+                self.count -= 1
+                return [(chunk, item)]
+        return []
 
     def _take(self, chunk: Chunk, live: int, room: int, taken: list[Entry], sequence: int) -> int:
         """Take what fits; the rest is the head again. Returns the room that is left."""

@@ -35,6 +35,8 @@ class Roots:
         self.admitted = 0
         self.ended = 0
         self.committed = 0
+        self._oldest = 0
+        """No root before it is open."""
         self.by_status = {status.value: 0 for status in Status}
         self._keys: dict[int, list[str]] = {}
         """By chunk number: the keys of its roots."""
@@ -75,6 +77,15 @@ class Roots:
     def chunk(self, root: int) -> Chunk:
         """The chunk of a root that is not committed."""
         return self._chunks[root // self._span]
+
+    def oldest_open(self) -> int | None:
+        """The first root that has not ended."""
+        while self._oldest < self.admitted:
+            chunk = self._chunks.get(self._oldest // self._span)
+            if chunk is not None and not chunk.ended >> self._oldest % self._span & 1:
+                return self._oldest
+            self._oldest += 1
+        return None
 
     def known_chunks(self) -> list[Chunk]:
         """The chunks that hold roots which are not committed (and maybe some that are)."""

@@ -24,6 +24,7 @@ from fanfold.engine.chunks import SPAN
 from fanfold.engine.commands import (
     Command,
     FinishRoots,
+    GrantRoom,
     ReleaseBlocks,
     RestartWorker,
     StartBatch,
@@ -83,6 +84,7 @@ class ObservedRun:
         listener: Told of each command of the core's, before it is carried out.
         rules: Which failures stop the run; unless told otherwise, those of stages that ask for it, so that a
             run that is compared goes to its end.
+        budget_bytes: How much memory values may take; None: as much as it comes to.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class ObservedRun:
         span: int = SPAN,
         listener: Callable[[Command], None] | None = None,
         rules: StopRules = ON_REQUEST,
+        budget_bytes: int | None = None,
     ) -> None:
         self._plan, self._backend, self._roots = plan, backend, roots
         self._listener = listener
@@ -104,7 +107,7 @@ class ObservedRun:
             for replica in range(stage.replicas):
                 name = f"{stage.name}[{replica}]"
                 self.workers.append(WorkerSpec(len(self.workers), stage.index, name))
-        self._core = Core(plan, self.workers, span=span, rules=rules)
+        self._core = Core(plan, self.workers, span=span, rules=rules, budget_bytes=budget_bytes)
         self._started: list[int] = []
         """The batches that the last dispatch made."""
         self.admitted: int = 0
@@ -190,6 +193,8 @@ class ObservedRun:
                     self._backend.restart(command.worker)
                 case TrimBatch():
                     self._backend.trim(command.worker, command.batch, command.tasks)
+                case GrantRoom():
+                    self._backend.grant(command.worker, command.batch, command.room)
                 case ReleaseBlocks():
                     self._backend.release(command.refs)
                 case FinishRoots():

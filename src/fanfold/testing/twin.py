@@ -63,6 +63,9 @@ class Twin:
     def trim(self, worker: int, batch: int, tasks: int) -> None:
         self._teller.trim(batch, tasks)
 
+    def grant(self, worker: int, batch: int, room: int) -> None:
+        raise AssertionError("no memory budget is kept here")
+
     def restart(self, worker: int) -> None:
         self._batches[worker].clear()  # what was sent to it since it died is lost
         self._told[worker].append(self._constructed(worker))

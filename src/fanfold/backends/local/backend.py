@@ -35,7 +35,7 @@ from fanfold.backends.local.shelf import SHELF, Shelf, ThreadValues
 from fanfold.backends.local.shipping import ship
 from fanfold.backends.local.store import BlockRef
 from fanfold.backends.local.threads import Bell, Lease, ThreadWorker
-from fanfold.backends.local.wire import pack_trim, pack_work, unpack_events
+from fanfold.backends.local.wire import pack_grant, pack_trim, pack_work, unpack_events
 from fanfold.backends.local.zygote import CLOSE_S, GRACE_S
 from fanfold.backends.readers import leaving
 from fanfold.backends.stage_plan import StagePlan, stage_plan
@@ -70,6 +70,8 @@ _DRIVER_ARENA: Final = -1
 _WRITER: Final = -2
 _FREE_SOON: Final = 64
 """Freed blocks after which an idle worker is told of them."""
+_FREE_BYTES: Final = 4 * 1024 * 1024
+"""So much that is free again any worker is told of at once, or one that runs for long would take new memory."""
 _SERIALS_PER_LIFE: Final = 1 << 40
 _LOG_LINES: Final = 20
 
@@ -250,6 +252,14 @@ class LocalBackend:
         elif batch in self._members[worker].batches:
             self._send(self._members[worker], pack_trim(batch, tasks))
 
+    def grant(self, worker: int, batch: int, room: int) -> None:
+        """Tell the worker, with the next poll."""
+        thread = self._threads.get(worker)
+        if thread is not None:
+            thread.grant(batch, room)
+        elif batch in self._members[worker].batches:
+            self._send(self._members[worker], pack_grant(batch, room))
+
     def write(self, results: Sequence[RootResult]) -> None:
         """Queue roots for the writer."""
         self._send(self._members[_WRITER], Write(tuple(results)))
@@ -295,12 +305,12 @@ class LocalBackend:
             thread = self._threads.get(ref[0])
             if thread is not None:
                 thread.free(ref)
-                if thread.freed >= _FREE_SOON and not thread.batches:
+                if _is_told_soon(thread):
                     thread.post(None, thread.take_freed())
                 continue
             member = self._members[ref[0]]
             member.free(ref)
-            if member.freed >= _FREE_SOON and not member.batches and member.ready:
+            if member.ready and _is_told_soon(member):
                 self._send(member, pack_work(None, member.take_freed()))
         self._values.free(own)
 
@@ -502,3 +512,8 @@ def _hide_secrets(plan: Plan) -> None:
     for name in names_in(given):
         if name in os.environ:
             hide(name, os.environ[name])
+
+
+def _is_told_soon(worker: Holding) -> bool:
+    """Whether a worker hears of freed blocks before it is sent a batch."""
+    return worker.freed_bytes >= _FREE_BYTES or (worker.freed >= _FREE_SOON and not worker.batches)

@@ -1,7 +1,8 @@
-"""What a worker was sent and has not done yet: batches in order, and what need not be done of them any more.
+"""What a worker was sent and has not done yet: batches in order, and what is told of them on the way.
 
-Owns the waiting batches and the trimmed tasks of each. Where messages come from is told by two functions, one
-that waits for the next and one that takes what has arrived: a process has a channel, a thread a queue.
+Owns the waiting batches, those that have paused, and by batch the trimmed tasks and the room for children.
+Where messages come from is told by two functions, one that waits for the next and one that takes what has
+arrived: a process has a channel, a thread a queue.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 
 from fanfold.backends.local.store import BlockRef
 from fanfold.backends.local.wire import Work
+from fanfold.backends.worker import StageRunner
 from fanfold.protocol import RunBatch
 
 LOOK_S: Final = 0.005
@@ -39,27 +41,80 @@ class Inbox:
         self._free = free
         self._batches: deque[RunBatch] = deque()
         self._trimmed: dict[int, int] = {}
+        self._rooms: dict[int, int] = {}
+        """By batch, if it has a bound: how many bytes it may release in all."""
+        self._paused: set[int] = set()
+        self._resumed: deque[int] = deque()
+        """Batches that had paused and may go on."""
         self._looked_s = 0.0
 
-    def next(self) -> RunBatch | None:
-        """Wait for the next batch; None when there is no more to come."""
-        while not self._batches:
+    def serve(
+        self,
+        runner: StageRunner,
+        begin: Callable[[int], object] = lambda _: None,
+        end: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Have a replica run what comes, until there is no more to come.
+
+        Args:
+            runner: The replica, constructed.
+            begin: Told of each batch before it runs, or goes on.
+            end: Told when it has ended, or paused.
+
+        Raises:
+            BaseException: What the replica does not contain.
+        """
+        runner.trimmed, runner.room = self.trimmed, self.room
+        while True:
+            started_s = time.perf_counter()
+            work = self.next()
+            if work is None:
+                return
+            number = work if isinstance(work, int) else work.batch
+            begin(number)
+            if isinstance(work, int):
+                ended = runner.resume(work)
+            else:
+                ended = runner.run(work, wait_s=time.perf_counter() - started_s)
+            end()
+            if ended:
+                self.ended(number)
+            else:
+                self.paused(number)
+
+    def next(self) -> RunBatch | int | None:
+        """Wait for the next batch, or the number of one that had paused and goes on; None when there is no more
+        to come."""
+        while not (self._resumed or self._batches):
             message = self._wait()
             if message is None:
                 return None
             self._take(message)
         self._look()  # what was trimmed meanwhile is not begun
-        return self._batches.popleft()
+        return self._resumed.popleft() if self._resumed else self._batches.popleft()
+
+    def room(self, batch: int) -> int | None:
+        """How many bytes of children a batch may release in all, as far as is known by now."""
+        room = self._rooms.get(batch)
+        if room is not None:
+            self._look()
+            room = self._rooms[batch]
+        return room
+
+    def paused(self, batch: int) -> None:
+        """A batch waits for more room, or to be trimmed."""
+        self._paused.add(batch)
+
+    def ended(self, batch: int) -> None:
+        """A batch is done with."""
+        self._trimmed.pop(batch, None)
+        self._rooms.pop(batch, None)
 
     def trimmed(self, batch: int) -> int:
         """Which tasks of a batch need not run any more, as far as is known by now."""
         if time.perf_counter() - self._looked_s >= LOOK_S:
             self._look()
         return self._trimmed.get(batch, 0)
-
-    def ended(self, batch: int) -> None:
-        """A batch is done with."""
-        self._trimmed.pop(batch, None)
 
     def _look(self) -> None:
         self._looked_s = time.perf_counter()
@@ -70,6 +125,19 @@ class Inbox:
         self._free(message.freed)
         if message.batch is not None:
             self._batches.append(message.batch)
+            if message.batch.room is not None:
+                self._rooms[message.batch.batch] = message.batch.room
         if message.trim is not None:
             batch, tasks = message.trim
             self._trimmed[batch] = self._trimmed.get(batch, 0) | tasks
+            self._resume(batch)
+        if message.grant is not None:
+            batch, more = message.grant
+            if batch in self._rooms:
+                self._rooms[batch] += more
+                self._resume(batch)
+
+    def _resume(self, batch: int) -> None:
+        if batch in self._paused:
+            self._paused.discard(batch)
+            self._resumed.append(batch)

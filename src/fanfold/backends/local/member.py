@@ -39,11 +39,14 @@ class Holding:
         self.used: set[BlockRef] = set()
         """Blocks of its arena that are in use."""
         self._freed: list[BlockRef] = []
+        self.freed_bytes: int = 0
+        """How much is free again that it has not been told of."""
 
     def free(self, ref: BlockRef) -> None:
         """A block of its arena is read by nobody any more."""
         self.used.discard(ref)
         self._freed.append(ref)
+        self.freed_bytes += ref[2]
 
     @property
     def freed(self) -> int:
@@ -52,7 +55,7 @@ class Holding:
 
     def take_freed(self) -> tuple[BlockRef, ...]:
         """The blocks to tell it of."""
-        freed, self._freed = tuple(self._freed), []
+        freed, self._freed, self.freed_bytes = tuple(self._freed), [], 0
         return freed
 
     def hold(self, refs: Iterable[BlockRef]) -> None:
@@ -96,7 +99,7 @@ class Member(Holding):
         self.channel = channel
         self.lives += 1
         self.ready = self.through = False
-        self._freed.clear()
+        self.take_freed()
 
     def log_tail(self, limit_bytes: int) -> str:
         """The end of its output, without what colours it on a terminal."""

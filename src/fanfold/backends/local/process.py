@@ -13,7 +13,6 @@ import pickle
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -118,16 +117,7 @@ def _serve_stage(setup: Setup, channel: WorkerChannel) -> None:
             lambda: map(unpack_work, channel.arrived()),
             values.free,
         )
-        runner.trimmed = inbox.trimmed
-        while True:
-            started_s = time.perf_counter()
-            batch = inbox.next()
-            if batch is None:
-                return
-            board.begin(number, batch.batch)
-            runner.run(batch, wait_s=time.perf_counter() - started_s)
-            board.clear(number)
-            inbox.ended(batch.batch)
+        inbox.serve(runner, lambda batch: board.begin(number, batch), lambda: board.clear(number))
     finally:
         runner.close()  # also if the run has ended before it could report
 

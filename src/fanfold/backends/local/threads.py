@@ -162,6 +162,11 @@ class ThreadWorker(Holding):
         self._inbox.put(Work(trim=(batch, tasks)))
         self._wake()
 
+    def grant(self, batch: int, room: int) -> None:
+        """A batch may release more."""
+        self._inbox.put(Work(grant=(batch, room)))
+        self._wake()
+
     def stop(self) -> None:
         """There is no more to come."""
         self._inbox.put(None)
@@ -205,17 +210,13 @@ class ThreadWorker(Holding):
         try:
             self._tell([WorkerStarted(self.number, pid=os.getpid())])
             inbox = Inbox(self._next, self._arrived, self._values.free)
-            runner.trimmed = inbox.trimmed
-            while True:
-                started_s = time.perf_counter()
-                batch = inbox.next()
-                if batch is None:
-                    return
-                if not self._bell.closed:
-                    runner.run(batch, wait_s=time.perf_counter() - started_s)
-                inbox.ended(batch.batch)
+            inbox.serve(runner, lambda _: self._check())
         finally:
             runner.close()  # also of one that was left behind: the process lives on
+
+    def _check(self) -> None:
+        if self._bell.closed:  # nobody waits for what was sent before the end
+            raise RunIsOver
 
     def _next(self) -> Work | None:
         return None if self._over else self._inbox.get()

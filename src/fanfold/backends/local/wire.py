@@ -19,6 +19,7 @@ from fanfold.backends.base import (
 from fanfold.backends.local.store import BlockRef
 from fanfold.protocol import (
     BatchFinished,
+    BatchPaused,
     BatchRaised,
     ChildrenReleased,
     ControlRows,
@@ -47,6 +48,7 @@ _KINDS: Final[tuple[type[Any], ...]] = (
     RecordRefused,
     WriteFailed,
     WriterClosed,
+    BatchPaused,
 )
 _CODES: Final[dict[type[Any], int]] = {kind: code for code, kind in enumerate(_KINDS)}
 _PLACES: Final = tuple(
@@ -111,6 +113,13 @@ class Work(NamedTuple):
     """Blocks of its arena that are free again."""
     trim: tuple[int, int] | None = None
     """A batch that was sent before, and which of its tasks need not run any more: a bit for each."""
+    grant: tuple[int, int] | None = None
+    """A batch that was sent before, and how many more bytes of children it may release."""
+
+
+def pack_grant(batch: int, room: int) -> Packed:
+    """To a worker: a batch may release so many more bytes of children."""
+    return None, (), None, (batch, room)
 
 
 def pack_trim(batch: int, tasks: int) -> Packed:
@@ -128,10 +137,10 @@ def pack_work(batch: RunBatch | None, freed: tuple[BlockRef, ...]) -> Packed:
 
 
 def unpack_work(packed: Packed) -> Work:
-    """What :func:`pack_work` or :func:`pack_trim` was given."""
-    fields, freed, *trim = packed
+    """What :func:`pack_work`, :func:`pack_trim` or :func:`pack_grant` was given."""
+    fields, freed, *others = packed
     if fields is None:
-        return Work(None, freed, trim[0] if trim else None)
+        return Work(None, freed, *others)
     batch = RunBatch._make(fields)
     if batch.identity:
         batch = batch._replace(identity=tuple(map(ItemRun._make, batch.identity)))

@@ -85,6 +85,8 @@ class Case:
     faults: tuple[Fault, ...] = ()
     span: int = SPAN
     """Items in a full chunk of the engine's state; small ones put every rule to work across chunks."""
+    budget: int | None = None
+    """How many values may be in memory at a time; None: as many as it comes to."""
 
     def to_json(self) -> str:
         """The case as text, a line for each part."""
@@ -104,6 +106,7 @@ class Case:
         return {
             "seed": self.seed,
             "span": self.span,
+            "budget": self.budget,
             "timing": asdict(self.timing),
             "faults": _dicts(self.faults),
             **{
@@ -126,6 +129,7 @@ class Case:
                 timing=_timing(data["timing"]),
                 faults=tuple(_fault(fault) for fault in data["faults"]),
                 span=data["span"],
+                budget=data.get("budget"),
             )
         except (KeyError, TypeError) as error:
             raise ValueError(

@@ -27,6 +27,8 @@ BROAD: Final = Limits(roots=6, steps=4, levels=2, depth=1, children=30, replicas
 LARGE: Final = Limits(roots=200, steps=5, levels=2, depth=1, children=9, replicas=8, batch=64)
 WIDE: Final = Limits(roots=3, steps=3, levels=1, depth=1, children=2_500, replicas=4, batch=256)
 """A parent has more children than one chunk of the engine's state holds items."""
+BUDGETS: Final = (None, None, None, 1, 2, 6, 20, 100)
+"""Values that may be in memory at a time."""
 SIZES: Final = (
     (SMALL, 0.67),
     (DEADLY, 0.2),
@@ -84,7 +86,8 @@ def draw_case(seed: int, limits: Limits | None = None) -> Case:
     timing = _timing(random, len(sketch.stages))
     workers = sum(stage.replicas for stage in sketch.stages)
     span = SPAN if limits is WIDE else random.choice(SPANS)
-    return Case(seed, sketch, timing, _faults(die, workers), span)
+    faults = _faults(die, workers)
+    return Case(seed, sketch, timing, faults, span, random.choice(BUDGETS))
 
 
 def _timing(random: Random, stages: int) -> Timing:

@@ -20,6 +20,7 @@ from fanfold.engine.commands import Command
 from fanfold.plan import Plan
 from fanfold.protocol import DriverEvent, Event
 from fanfold.testing.interpreter import Interpretation, interpret
+from fanfold.testing.memory import ROW_BYTES
 from fanfold.testing.observing import ObservedRun
 from fanfold.testing.simulation.case import Case
 from fanfold.testing.simulation.checks import (
@@ -126,7 +127,12 @@ class _Run:
             raise Violated(Violation("case", text)) from error
         self._limit = event_limit(meaning, self._workers_of(plan), len(self._case.faults))
         self._run = ObservedRun(
-            plan, self._workers, roots, span=self._case.span, listener=self._answered
+            plan,
+            self._workers,
+            roots,
+            span=self._case.span,
+            listener=self._answered,
+            budget_bytes=None if self._case.budget is None else self._case.budget * ROW_BYTES,
         )
         self._idle = IdleWorkers(plan, self._run, self._workers)
         self._sow(len(roots))
@@ -145,7 +151,8 @@ class _Run:
             self._demand(started_wrongly(run))
         if run.over:
             return
-        self._demand(self._idle.complaints(timeline.now_s))
+        if self._case.budget is None:  # else workers may be idle for want of credit
+            self._demand(self._idle.complaints(timeline.now_s))
         if timeline.next_s is None:
             self._demand([Violation("stand-still", "nothing will happen, and the run is not over")])
         self._happen()

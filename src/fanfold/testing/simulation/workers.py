@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from random import Random
 from typing import Any, Final
 
@@ -20,11 +21,14 @@ from fanfold.plan import Plan
 from fanfold.protocol import (
     BatchEvent,
     BatchFinished,
+    BatchPaused,
     BatchRaised,
+    ChildrenReleased,
     Event,
     RootResult,
     Rows,
     RunBatch,
+    TasksFinished,
     WorkerDied,
     WorkerFailed,
     WorkerStarted,
@@ -64,6 +68,10 @@ class _Worker:
     running: bool = False
     dying: bool = False
     """It will begin nothing any more; its death is on its way."""
+    paused: dict[int, RunBatch] = field(default_factory=dict)
+    """By number: batches that wait for room."""
+    resumed: deque[RunBatch] = field(default_factory=deque)
+    """Those of them that may go on; they come before what has not begun."""
 
 
 class SimulatedWorkers:
@@ -92,6 +100,12 @@ class SimulatedWorkers:
         self._blocks = Blocks()
         self._workers: dict[int, _Worker] = {}
         self._sent = 0
+        self._rooms: dict[int, float] = {}
+        """By batch, if it has a bound: how many bytes of children it may release in all."""
+        self._rest: dict[int, list[BatchEvent]] = {}
+        """By batch that has paused, or is about to: what it has yet to tell."""
+        self._released: Counter[int] = Counter()
+        """By batch: bytes of children that it has released."""
         self._faults = sorted(faults, key=lambda fault: fault.at)
         self.injected: Counter[FaultKind] = Counter()
         self.mishaps: Counter[str] = Counter()
@@ -122,6 +136,15 @@ class SimulatedWorkers:
     def trim(self, worker: int, batch: int, tasks: int) -> None:
         """Leave out tasks of a batch that has not begun."""
         self._teller.trim(batch, tasks)
+        if batch in self._workers[worker].paused:
+            self._rooms[batch] = inf
+            self._resume(worker, batch)
+
+    def grant(self, worker: int, batch: int, room: int) -> None:
+        """Have a batch that has paused go on, before those that have not begun."""
+        if batch in self._rooms:
+            self._rooms[batch] += room
+            self._resume(worker, batch)
 
     def restart(self, worker: int) -> None:
         """Make the worker anew."""
@@ -188,6 +211,8 @@ class SimulatedWorkers:
                     state.ready = True
                 case WorkerDied():
                     self._died(state)
+                case BatchPaused():
+                    self._paused(heard.worker, state, event)
                 case BatchFinished() | BatchRaised():
                     self._ended(heard.worker, state, event)
         return event._replace(time_s=self._timeline.now_s)
@@ -216,7 +241,15 @@ class SimulatedWorkers:
     def _go_on(self, worker: int) -> None:
         """Begin the next batch at a worker, if it is free to."""
         state = self._workers[worker]
-        if state.batches and state.ready and not (state.running or state.dying):
+        if not state.ready or state.running or state.dying:
+            return
+        if state.resumed:
+            batch = state.resumed.popleft()
+            state.batches.appendleft((batch, None))
+            state.running = True
+            span_s = self._lasting(self._item_s(state.stage))
+            self._tell_until_paused(worker, batch, self._rest.pop(batch.batch), span_s)
+        elif state.batches:
             batch, fault = state.batches[0]
             self._run(worker, state, batch, None if fault is None else fault.kind)
 
@@ -252,9 +285,49 @@ class SimulatedWorkers:
             end = told.events[-1]
             assert isinstance(end, (BatchFinished, BatchRaised)), "a batch ends with its end"
             events[-1] = end._replace(busy_s=span_s)
+            if batch.room is not None and fault in (None, "hang"):
+                self._rooms[batch.batch] = batch.room
+                self._tell_until_paused(worker, batch, [*told.events[:-1], events[-1]], span_s)
+                return
             if fault == "death_after":
                 events.append(WorkerDied(worker, "it died after a batch"))
             self._tell(worker, span_s, events)
+
+    def _tell_until_paused(
+        self, worker: int, batch: RunBatch, events: list[Any], span_s: float
+    ) -> None:
+        """Tell what a batch has to tell until it has used up its room; put the rest aside."""
+        number = batch.batch
+        for index, event in enumerate(events):
+            if not isinstance(event, ChildrenReleased):
+                continue
+            self._released[number] += sum(s.rows.size_bytes for s in event.streams if s.rows)
+            further = index + 1 < len(events) and isinstance(events[index + 1], ChildrenReleased)
+            if further and self._released[number] >= self._rooms[number]:
+                end = next(e for e in events[index:] if isinstance(e, TasksFinished))
+                begun, stop = end.first + end.count, events.index(end) + 1
+                self._teller.forget(events[stop:-1])  # of tasks that are given back
+                self._rest[number] = [*events[index + 1 : stop], events[-1]]
+                paused = BatchPaused(number, begun, int(self._rooms[number]), batch.attempt)
+                self._tell(worker, span_s, [*events[: index + 1], paused])
+                return
+        self._tell(worker, span_s, events)
+
+    def _paused(self, worker: int, state: _Worker, event: BatchPaused) -> None:
+        batch, _ = state.batches.popleft()
+        assert batch.batch == event.batch, "batches at one worker run in the order of submission"
+        self.items_started[batch.call] -= batch.count - event.begun
+        state.running = False
+        state.paused[event.batch] = batch._replace(count=event.begun)
+        if self._rooms[event.batch] > event.room:  # more came while it was on its way
+            self._resume(worker, event.batch)
+        self._go_on(worker)
+
+    def _resume(self, worker: int, batch: int) -> None:
+        state = self._workers[worker]
+        if batch in state.paused:
+            state.resumed.append(state.paused.pop(batch))
+            self._go_on(worker)
 
     def _ended(self, worker: int, state: _Worker, event: BatchFinished | BatchRaised) -> None:
         batch, _ = state.batches.popleft()
@@ -268,6 +341,11 @@ class SimulatedWorkers:
         if state.running:
             batch, _ = state.batches[0]
             self.items_lost[batch.call] += batch.count
+        for batch in (*state.paused.values(), *state.resumed):
+            self.items_lost[batch.call] += batch.count
+            self._teller.forget(self._rest.pop(batch.batch))
+        state.paused.clear()
+        state.resumed.clear()
         state.ready = state.running = state.dying = False
         state.batches.clear()
 

@@ -18,6 +18,7 @@ from fanfold.backends.local import wire
 from fanfold.failures import Failure
 from fanfold.protocol import (
     BatchFinished,
+    BatchPaused,
     BatchRaised,
     ChildrenReleased,
     ControlRows,
@@ -50,6 +51,7 @@ EVENTS: list[Event | BackendEvent] = [
     RecordRefused(1, Failure(kind="contract", message="m"), 2.0),
     WriteFailed(1, "m", "t", 2.0),
     WriterClosed(1.0),
+    BatchPaused(1, 2, 3, 4, 5.0),
 ]
 
 

@@ -1,0 +1,173 @@
+"""Credits: what may be begun without going beyond the memory budget. Pure.
+
+Owns the account: what lies in blocks is told by the engine (``HeldBlocks.size_bytes``), what batches at workers
+are going to make is promised here when they begin, and paid back as it arrives. How much that is nobody has to
+say: it is learned from what earlier items of a call made. Who gets credit first, and who goes on without any
+so that nothing can stand still, is the core's decision.
+
+A batch that is no generator gets credit for all that its items are expected to make. A generator gets *room*
+for some children, more of it while there is credit, and waits where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from fanfold.plan import Plan
+
+ROOM_BYTES: Final = 32 * 1024 * 1024
+"""Room that one generator is given at a time, at most; smaller where the budget is."""
+ROOMS: Final = 16
+"""The budget has at least so many rooms."""
+FADING: Final = 0.9
+"""How fast what is known of a call's sizes gives way to smaller ones; larger ones count at once."""
+
+
+@dataclass(slots=True)
+class _Promise:
+    call: int
+    items: int
+    left: int
+    """Bytes that are promised and have not arrived."""
+    made: int = 0
+    """Bytes that have arrived."""
+    room: int = 0
+    """What a generator was granted in all."""
+
+    def extend(self, more: int) -> int:
+        """Grant more than has been released, which may be beyond the room; by how much the room grows."""
+        step = max(0, self.made - self.room) + more
+        self.room += step
+        return step
+
+
+class Credits:
+    """The account of one run.
+
+    Args:
+        plan: The compiled pipeline.
+        budget_bytes: How much all blocks may take.
+        held: What they take now.
+    """
+
+    def __init__(self, plan: Plan, budget_bytes: int, held: Callable[[], int]) -> None:
+        self.budget_bytes = budget_bytes
+        self._held = held
+        self._room = max(1, min(ROOM_BYTES, budget_bytes // ROOMS))
+        self._stores = {
+            call.index: any(
+                stream.stored
+                for stream in (
+                    *plan.streams[call.index].items,
+                    *(s for e in plan.streams[call.index].expansions for s in e.streams),
+                )
+            )
+            for call in plan.calls()
+        }
+        self._generators = {
+            call.index
+            for call in plan.calls()
+            if plan.stages[call.stage].generator
+            and not plan.stages[call.stage].asynchronous
+            and any(s.stored for e in plan.streams[call.index].expansions for s in e.streams)
+        }
+        self._batched = {
+            call.index for call in plan.calls() if plan.stages[call.stage].batch_size is not None
+        }
+        self.hungry: dict[int, None] = {}
+        """Batches of generators that could do with more room, in the order of their asking."""
+        self._usual: dict[int, float] = {}
+        """By call: bytes that an item makes."""
+        self._promises: dict[int, _Promise] = {}
+        self._promised = 0
+
+    @property
+    def free_bytes(self) -> int:
+        """What may be promised yet; less than nothing where values turned out larger than expected."""
+        return self.budget_bytes - self._held() - self._promised
+
+    def items(self, call: int, wanted: int) -> int:
+        """How many of some items of a call may begin now."""
+        if not self._stores[call]:
+            return wanted
+        free = self.free_bytes
+        usual = self._usual.get(call)
+        if usual is None:  # nothing is known yet: the first batch shows
+            if any(promise.call == call for promise in self._promises.values()) or free <= 0:
+                return 0
+            return wanted if call in self._batched else 1
+        if call in self._generators:
+            usual = min(usual, self._room)
+        if usual <= 0:
+            return wanted if free > 0 else 0
+        return max(0, min(wanted, int(free / usual)))
+
+    def begin(self, batch: int, call: int, items: int, *, overdraft: bool = False) -> int | None:
+        """A batch begins: promise what it is going to make. The room of its generators, if it has any; the
+        least if it begins without credit."""
+        if not self._stores[call]:
+            return None
+        usual = 0.0 if overdraft else self._usual.get(call, self._room)
+        generates = call in self._generators
+        expected = int(min(usual * items, self._room) if generates else usual * items)
+        room = max(1, expected) if generates else None
+        self._promises[batch] = _Promise(call, items, expected, room=room or 0)
+        self._promised += expected
+        return room
+
+    def made(self, batch: int, size_bytes: int) -> None:
+        """So much of a batch has arrived."""
+        promise = self._promises.get(batch)
+        if promise is None:
+            return
+        promise.made += size_bytes
+        paid = min(promise.left, size_bytes)
+        promise.left -= paid
+        self._promised -= paid
+        per_item = promise.made / max(1, promise.items)
+        if per_item > self._usual.get(promise.call, -1.0):
+            self._usual[promise.call] = per_item
+        if promise.left < self._room // 2 and promise.call in self._generators:
+            self.hungry[batch] = None
+
+    def more(self, batch: int) -> int:
+        """How much more room a hungry generator gets now; 0: there is no credit."""
+        more = min(self._room, self.free_bytes)
+        if more < self._room // 4:
+            return 0
+        promise = self._promises[batch]
+        promise.left += more
+        self._promised += more
+        del self.hungry[batch]
+        return promise.extend(more)
+
+    def overdraw(self, batch: int) -> int:
+        """A generator goes on without credit: the room for one more child."""
+        return self._promises[batch].extend(1)
+
+    def paused(self, batch: int, items: int, room: int) -> bool:
+        """A generator has used up the room that it knew of, and items of its batch were given back; whether it
+        waits. If not, more is on its way to it."""
+        promise = self._promises.get(batch)
+        if promise is None or room < promise.room:
+            return False
+        promise.items = items
+        self._promised -= promise.left
+        promise.left = 0
+        self.hungry[batch] = None
+        return True
+
+    def ended(self, batch: int) -> None:
+        """A batch makes nothing more."""
+        self.hungry.pop(batch, None)
+        promise = self._promises.pop(batch, None)
+        if promise is None:
+            return
+        self._promised -= promise.left
+        per_item = promise.made / max(1, promise.items)
+        usual = self._usual.get(promise.call)
+        self._usual[promise.call] = (
+            per_item if usual is None else max(per_item, FADING * usual + (1 - FADING) * per_item)
+        )
