@@ -33,9 +33,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-_ANNOUNCED: Final = frozenset(
-    ("memory", "resume", "retries", "retry_failed", "timeout", "timeout_s")
-)
+_ANNOUNCED: Final = frozenset(("resume", "retries", "retry_failed", "timeout", "timeout_s"))
 """Run options that will come; the last ones are often looked for here, where a stage will have them."""
 
 
@@ -261,6 +259,7 @@ class Pipeline(Generic[P, R]):
         order: Literal["source", "completed"] = "source",
         limit: int | None = None,
         max_failed: int | float | None = None,
+        memory: int | str | None = None,
         progress: bool | None = None,
         duplicates: Literal["error", "first"] = "error",
         seed: int = 0,
@@ -278,6 +277,8 @@ class Pipeline(Generic[P, R]):
             limit: Take only so many items of the source, at least one.
             max_failed: How many roots may fail before the run stops: a number, or a share (a float) of those
                 that have ended, once these are 100. None for any number.
+            memory: How much values may take, in bytes or as ``"8GB"``: what would exceed it waits. None: half
+                of what is available when the run starts.
             progress: False: show none. Otherwise standard error shows it, live on a terminal.
             duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
             seed: What the seeds of items follow from (``ff.context().seed``).
@@ -307,6 +308,7 @@ class Pipeline(Generic[P, R]):
             order=order,
             limit=limit,
             max_failed=max_failed,
+            memory=memory,
             progress=progress,
             duplicates=duplicates,
             seed=seed,
@@ -319,6 +321,7 @@ class Pipeline(Generic[P, R]):
         backend: str | Backend = "local",
         order: Literal["source", "completed"] = "source",
         max_failed: int | float | None = None,
+        memory: int | str | None = None,
         duplicates: Literal["error", "first"] = "error",
         seed: int = 0,
         **later: Any,
@@ -330,6 +333,7 @@ class Pipeline(Generic[P, R]):
             backend: As for :meth:`run`.
             order: Results in the order of the ``"source"``, or as they are ``"completed"``.
             max_failed: As for :meth:`run`.
+            memory: As for :meth:`run`.
             duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
             seed: What the seeds of items follow from (``ff.context().seed``).
             **later: Options that are not available yet, refused by name.
@@ -350,6 +354,7 @@ class Pipeline(Generic[P, R]):
             backend=backend,
             order=order,
             max_failed=max_failed,
+            memory=memory,
             duplicates=duplicates,
             seed=seed,
         )

@@ -73,6 +73,7 @@ def _run(options: argparse.Namespace) -> int:
         order=options.order,
         limit=options.limit,
         max_failed=options.max_failed,
+        memory=options.memory,
         duplicates=options.duplicates,
         progress=not options.quiet,
     )
@@ -128,6 +129,11 @@ def _parser() -> argparse.ArgumentParser:
         type=_count_or_share,
         metavar="N",
         help="stop when more than N roots have failed, or a larger share (such as 0.05) of 100 and more",
+    )
+    run.add_argument(
+        "--memory",
+        metavar="SIZE",
+        help="how much values may take, such as 8GB (default: half of what is available)",
     )
     run.add_argument(
         "--order",

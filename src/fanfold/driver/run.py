@@ -30,6 +30,7 @@ from fanfold.driver.collector import relaxed
 from fanfold.driver.delivery import Counted, Delivery, HandedOut, Order, Written, in_order
 from fanfold.driver.interrupts import Interrupts
 from fanfold.driver.loop import Loop
+from fanfold.driver.memory import budget_bytes
 from fanfold.driver.results import Result, shaped
 from fanfold.driver.settings import (
     as_source,
@@ -65,6 +66,7 @@ def run(
     order: Order = "source",
     limit: int | None = None,
     max_failed: int | float | None = None,
+    memory: int | str | None = None,
     progress: bool | None = None,
     duplicates: Duplicates = "error",
     seed: int = 0,
@@ -83,6 +85,7 @@ def run(
         limit: Take only so many items.
         max_failed: How many roots may fail before the run stops: a number, or a share (a float) of those that
             have ended, once these are 100; None for any number.
+        memory: How much values may take, in bytes or as ``"8GB"``; None: half of what is available.
         progress: False: show none. Otherwise standard error shows it, live on a terminal.
         duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
         seed: What the seeds of items follow from (``ff.context().seed``).
@@ -112,6 +115,7 @@ def run(
     writer = bind_sinks(plan, sink)
     in_order(order)
     rules = StopRules(max_failed=failed_limit(max_failed))
+    budget = budget_bytes(memory)
     _, name = make_backend(backend)  # a wrong name is told before anything is made on disk
     refuse_impossible(plan, name)
     taken = opened(items if limit is None else items.take(limit))
@@ -122,7 +126,9 @@ def run(
     folder = make_run_dir(run_dir, writer, run_name)
     where, name = make_backend(backend, None if folder is None else folder / "logs")
     seeded = whole_seed(seed)
-    job = _Job(plan, taken, where, name, writer, run_name, folder, seed=seeded, rules=rules)
+    job = _Job(
+        plan, taken, where, name, writer, run_name, folder, seed=seeded, rules=rules, budget=budget
+    )
     delivery = Counted() if writer is None else Written(where, order, plan.levels[0].name)
     return job.run(delivery, progress=progress, duplicates=duplicates)
 
@@ -134,6 +140,7 @@ def stream(
     backend: str | Backend = "local",
     order: Order = "source",
     max_failed: int | float | None = None,
+    memory: int | str | None = None,
     duplicates: Duplicates = "error",
     seed: int = 0,
     first_tasks: int | None = FIRST_TASKS,
@@ -148,6 +155,7 @@ def stream(
         backend: ``"local"``, ``"inline"``, or a backend object.
         order: Results in the order of the ``"source"``, or as they are ``"completed"``.
         max_failed: As for :func:`run`.
+        memory: As for :func:`run`.
         duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item counts.
         seed: What the seeds of items follow from (``ff.context().seed``).
         first_tasks: So many tasks of a call that does nothing but fail stop the run; None: no number does.
@@ -162,7 +170,8 @@ def stream(
     delivery = HandedOut(order)
     where, name = make_backend(backend)
     rules = StopRules(first_tasks=first_tasks, max_failed=failed_limit(max_failed))
-    job = _Job(plan, source, where, name, seed=whole_seed(seed), rules=rules)
+    budget = budget_bytes(memory)
+    job = _Job(plan, source, where, name, seed=whole_seed(seed), rules=rules, budget=budget)
     results = job.stream(delivery, duplicates)
     _open_streams.add(results)
     return results
@@ -270,6 +279,7 @@ class _Job:
         run_dir: Path | None = None,
         *,
         rules: StopRules,
+        budget: int | None = None,
         seed: int = 0,
     ) -> None:
         refuse_impossible(plan, backend_name)
@@ -277,6 +287,7 @@ class _Job:
         self._plan = plan
         self._source = source
         self._rules = rules
+        self._budget = budget
         self._backend = backend
         self._backend_name = backend_name
         self._writer = writer
@@ -367,7 +378,13 @@ class _Job:
         self, delivery: Delivery, duplicates: Duplicates, interrupts: Interrupts, shown: Any
     ) -> tuple[Core, Admission, Loop]:
         self._workers = worker_specs(self._plan, self._facts)
-        core = Core(self._plan, self._workers, time.monotonic(), rules=self._rules)
+        core = Core(
+            self._plan,
+            self._workers,
+            time.monotonic(),
+            rules=self._rules,
+            budget_bytes=self._budget,
+        )
         admission = Admission(self._plan, self._source, self._backend, time.monotonic, duplicates)
         loop = Loop(
             core,
