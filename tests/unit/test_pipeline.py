@@ -368,7 +368,7 @@ def test_run_options_that_come_later_are_refused_by_name(driver):
     for use in (to_text.run, to_text.stream):
         with pytest.raises(ff.UsageError, match=r"FF228 .*'resume' is not available yet"):
             use([1], resume=True)
-        for name in ("retries", "timeout", "memory"):
+        for name in ("retries", "timeout"):
             with pytest.raises(ff.UsageError, match=f"FF228 .*{name!r} is not available yet"):
                 use([1], **dict[str, Any]({name: 3}))
         with pytest.raises(ff.UsageError, match=r"FF228 .*'weights' is a setting .*\.using"):

@@ -21,6 +21,8 @@ ROOM_BYTES: Final = 32 * 1024 * 1024
 """Room that one generator is given at a time, at most; smaller where the budget is."""
 ROOMS: Final = 16
 """The budget has at least so many rooms."""
+ASSUMED: Final = 32
+"""A room holds so many items of a call of which nothing is known yet."""
 FADING: Final = 0.9
 """How fast what is known of a call's sizes gives way to smaller ones; larger ones count at once."""
 
@@ -56,6 +58,8 @@ class Credits:
         self.budget_bytes = budget_bytes
         self._held = held
         self._room = max(1, min(ROOM_BYTES, budget_bytes // ROOMS))
+        self._assumed = max(1.0, self._room / ASSUMED)
+        """What an item makes, as long as nothing is known of its call."""
         self._stores = {
             call.index: any(
                 stream.stored
@@ -72,9 +76,6 @@ class Credits:
             if plan.stages[call.stage].generator
             and not plan.stages[call.stage].asynchronous
             and any(s.stored for e in plan.streams[call.index].expansions for s in e.streams)
-        }
-        self._batched = {
-            call.index for call in plan.calls() if plan.stages[call.stage].batch_size is not None
         }
         self.hungry: dict[int, None] = {}
         """Batches of generators that could do with more room, in the order of their asking."""
@@ -93,11 +94,7 @@ class Credits:
         if not self._stores[call]:
             return wanted
         free = self.free_bytes
-        usual = self._usual.get(call)
-        if usual is None:  # nothing is known yet: the first batch shows
-            if any(promise.call == call for promise in self._promises.values()) or free <= 0:
-                return 0
-            return wanted if call in self._batched else 1
+        usual = self._usual.get(call, self._assumed)
         if call in self._generators:
             usual = min(usual, self._room)
         if usual <= 0:
@@ -109,7 +106,7 @@ class Credits:
         least if it begins without credit."""
         if not self._stores[call]:
             return None
-        usual = 0.0 if overdraft else self._usual.get(call, self._room)
+        usual = 0.0 if overdraft else self._usual.get(call, self._assumed)
         generates = call in self._generators
         expected = int(min(usual * items, self._room) if generates else usual * items)
         room = max(1, expected) if generates else None

@@ -86,7 +86,7 @@ BATCH = RunBatch(1, 2, 3, (("rows", REF, 0, 3),), 4, 5, (6,))
 def test_work_survives_the_journey(batch):
     packed = wire.pack_work(batch, (REF,))
     assert without_names(packed)
-    arrived, freed, trim, grant = wire.unpack_work(pickle.loads(pickle.dumps(packed)))
+    arrived, freed, trim, _ = wire.unpack_work(pickle.loads(pickle.dumps(packed)))
     assert (arrived, freed, trim) == (batch, (REF,), None) and type(arrived) is type(batch)
     assert arrived is None or all(type(run) is ItemRun for run in arrived.identity)
 
