@@ -89,9 +89,28 @@ def test_a_limit_of_failed_roots_may_be_a_share(capsys):
     for wrong in ("1.5", "-1"):
         assert run(f"--max-failed={wrong}") == 2
         assert f"FF433 max_failed={wrong}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "wrong", "hint"),
+    [
+        (
+            "--max-failed",
+            "few",
+            "a whole number such as 10, or a share from 0.0 to 1.0 such as 0.05",
+        ),
+        ("--max-failed", "5%", "such as 0.05"),
+        ("--limit", "x", "'x' is no number of items; give a whole number from 1 on, such as 100"),
+        ("--limit", "0", "'0' is no number of items"),
+    ],
+)
+def test_a_number_that_is_none_is_refused_with_what_is_allowed(capsys, option, wrong, hint):
     with pytest.raises(SystemExit) as left:
-        run("--max-failed", "few")
+        run(option, wrong)
     assert left.value.code == 2
+    said = capsys.readouterr().err
+    assert f"argument {option}: " in said and hint in said
+    assert "_count" not in said
 
 
 def test_a_users_mistake_is_one_block_and_2(capsys):
