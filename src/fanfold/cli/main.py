@@ -213,7 +213,8 @@ def _print_error(error: FanfoldError, *, debug: bool) -> None:
     if debug:
         lines.insert(0, "".join(traceback.format_exception(error)).rstrip())
     if error.hint:
-        lines.append(f"  {error.hint}")
+        # Below a traceback or a worker's output it would look like a part of it.
+        lines.append(f"{'What to do:' if len(lines[-1].splitlines()) > 1 else ' '} {error.hint}")
     if error.report is not None:
         # Why it stopped has just been said.
         lines.append(dataclasses.replace(error.report, stopped=None).summary())

@@ -76,7 +76,7 @@ def test_a_run_that_failures_stop_is_1_and_tells_why_and_what_was_done(capsys):
         "fanfold: FF421 the run was stopped: 2 of 2 roots failed, which is more than max_failed=1 allows. "
         "The first was row a, at call 'scaled': ValueError: negative.\nTraceback"
     )
-    assert "\n  See what failed and why in the report" in told
+    assert "ValueError: negative\nWhat to do: See what failed and why in the report" in told
     assert "rows: 2 rows in" in told and "2 failed" in told
     assert run("--set", "scaled.on_error=stop", "--set", "factor=-1", "--quiet") == 1
     told = capsys.readouterr().err
