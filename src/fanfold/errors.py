@@ -26,8 +26,8 @@ class FanfoldError(Exception):
         hint: What to do about it, one sentence; may be empty.
 
     Errors pickle (they cross process boundaries), compare by identity and print as
-    ``CODE message hint``. After a message of several lines, such as one with a traceback, the hint has a line of
-    its own that says what it is.
+    ``CODE message hint``. After a message of several lines, such as one with a traceback, the hint has a line
+    of its own that says what it is.
     """
 
     exit_code = 70

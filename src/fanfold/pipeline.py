@@ -387,12 +387,21 @@ class Pipeline(Generic[P, R]):
         unfit = len(args) > len(sources) or not values.keys().isdisjoint(named)
         values.update(named)
         if unfit or values.keys() != set(sources):
-            takes = [*sources, *(f"{name}=" for name in self._declaration.settings)]
+            settings = self._declaration.settings
+            takes = f"It takes {', '.join([*sources, *(f'{name}=' for name in settings)])}."
+            unknown = next((name for name in named if name not in sources), None)
+            if unknown is not None:
+                meant, _, _ = did_you_mean(unknown, [*sources, *settings]).rpartition("Known:")
+                raise DefinitionError(
+                    "FF227",
+                    f"pipeline {self.name!r} has no argument {unknown!r}, given at {here().short()}.",
+                    f"{meant}{takes}",
+                )
             raise DefinitionError(
                 "FF227",
                 f"pipeline {self.name!r} was called with other arguments than it has at "
                 f"{here().short()}.",
-                f"It takes {', '.join(takes)}.",
+                takes,
             )
         return tuple(values[name] for name in sources)
 

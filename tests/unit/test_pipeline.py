@@ -75,6 +75,10 @@ def test_only_plain_functions_are_pipelines():
     for wrong in (generator, coroutine, len, Ocr):
         with pytest.raises(ff.DefinitionError, match="FF220"):
             ff.pipeline(wrong)
+    with pytest.raises(
+        ff.DefinitionError, match=r"FF220 .*<Stage read>.*\(def\) that calls stages"
+    ):
+        ff.pipeline(read)
 
 
 def test_sources_are_plain_positional_parameters():
@@ -217,7 +221,9 @@ def test_a_setting_without_a_default_must_be_given():
     def needy(item, *, weights, more=1):
         return ocr(weights)(item)
 
-    with pytest.raises(ff.PipelineError, match=r"FF224 .*'weights'"):
+    with pytest.raises(
+        ff.PipelineError, match=r"FF224 .*'weights'.* or weights=… in a direct call\."
+    ):
         needy.plan()
     assert "weights" not in needy.settings
     changed = needy.using({"Ocr.batch_size": 4}).using({"weights": "w"})
@@ -319,8 +325,24 @@ def test_plain_values_go_to_the_driver_in_the_order_of_the_sources(driver):
     assert two(b=2, a=1, k=5) == "call"
     assert [args[1] for _, args, _ in driver.asked] == [(1, 2), (1, 2)]
     assert driver.asked[0][1][0] is two.plan()
-    with pytest.raises(ff.DefinitionError, match="FF227"):
+    with pytest.raises(
+        ff.DefinitionError, match=r"FF227 .* other arguments .* It takes a, b, k=\."
+    ):
         two(1)
+
+
+def test_a_mistyped_argument_is_told_with_the_one_that_was_meant(driver):
+    @ff.pipeline
+    def marked(text, *, mark="!"):
+        return join(text, text)
+
+    with pytest.raises(ff.DefinitionError) as caught:
+        marked("a", mrak="?")
+    assert "has no argument 'mrak', given at test_pipeline.py:" in caught.value.message
+    assert caught.value.hint == "Did you mean 'mark'? It takes text, mark=."
+    with pytest.raises(ff.DefinitionError) as caught:
+        marked("a", colour="red")
+    assert caught.value.code == "FF227" and caught.value.hint == "It takes text, mark=."
 
 
 def test_ports_outside_of_a_pipeline_are_refused():
