@@ -128,6 +128,8 @@ class Report:
     workers: Sequence[WorkerReport]
     failures: Sequence[FailureGroup]
     """Each failure counted once, where it originated."""
+    unreadable: int = 0
+    """Items that the source found and could not read, left out; ``failures`` tells of them too."""
     stopped: Stopped | None = None
     outputs: Sequence[str] = ()
     """What was written, by sink."""
@@ -277,6 +279,8 @@ def _summary(report: Report) -> list[str]:
             lines.append(f"  {call.name} counted: {sums}")
     if report.duplicates:
         lines.append(f"  left out for a key that had come before: {report.duplicates:,}")
+    if report.unreadable:
+        lines.append(f"  left out because the source could not read them: {report.unreadable:,}")
     if report.failures:
         lines.append(f"  {plural(report.failed, 'failure')}:")
         for group in report.failures:

@@ -107,6 +107,7 @@ def test_the_schema_that_programs_build_on(tmp_path):
     assert set(data) == {
         *("schema", "ok", "run", "pipeline", "backend", "started", "ended", "wall_s"),
         *("first_worker_s", "first_root_s", "root_level", "admitted", "duplicates", "roots"),
+        "unreadable",
         *("levels", "calls", "workers", "failures", "stopped", "outputs", "run_dir"),
     }
     assert set(data["calls"][0]) == {
@@ -132,6 +133,7 @@ def test_the_summary_says_what_failed_where_and_where_things_are():
             ENCRYPTED,
             BROKEN,
             duplicates=3,
+            unreadable=1200,
             stopped=Stopped("FF316", "the source raised"),
             outputs=["out/records.jsonl"],
             run_dir="out/.fanfold/r1",
@@ -142,6 +144,7 @@ def test_the_summary_says_what_failed_where_and_where_things_are():
         "  91 pages",
         "  Ocr counted: words 1,234, empty 1",
         "  left out for a key that had come before: 3",
+        "  left out because the source could not read them: 1,200",
         "  2 failures:",
         "    1 × pages declared pdf.encrypted, such as document a.pdf:",
         "      a password is needed",
