@@ -39,7 +39,7 @@ def test_a_run_writes_records_and_tells_where(place, capsys):
     assert run("--set", "factor=10") == 0
     assert records(place) == [{"key": "a", "n": 10}, {"key": "b", "n": 20}]
     shown = capsys.readouterr()
-    assert "2 rows" in shown.out
+    assert "2 × row" in shown.out
     assert "out/records.jsonl" in shown.out
     assert shown.err == ""
 
@@ -77,7 +77,7 @@ def test_a_run_that_failures_stop_is_1_and_tells_why_and_what_was_done(capsys):
         "The first was row a, at call 'scaled': ValueError: negative.\nTraceback"
     )
     assert "ValueError: negative\nWhat to do: See what failed and why in the report" in told
-    assert "rows: 2 rows in" in told and "2 failed" in told
+    assert "rows: 2 × row in" in told and "2 failed" in told
     assert run("--set", "scaled.on_error=stop", "--set", "factor=-1", "--quiet") == 1
     told = capsys.readouterr().err
     assert told.count("FF421") == 1 and "1 failed, 1 unfinished" in told
@@ -234,7 +234,7 @@ def test_check_shows_samples(capsys):
     assert main(["check", f"{FLOW}:rows", "rows.jsonl", "-n", "1"]) == 0
     shown = capsys.readouterr().out
     assert "dict(id, n)" in shown
-    assert "1 row" in shown
+    assert "1 × row" in shown
     assert main(["check", f"{FLOW}:rows", "rows.jsonl", "--set", "factor=-1"]) == 1
 
 
