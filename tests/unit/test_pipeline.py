@@ -1,9 +1,14 @@
 """The front door: compiling, changing, inlining, and what is handed to the driver."""
 
+import pickle
 import re
+import subprocess
+import sys
+import threading
 import types
 from typing import Any
 
+import cloudpickle
 import pytest
 
 import fanfold as ff
@@ -311,6 +316,64 @@ def test_an_inlined_pipeline_takes_ports():
     ):
         problem = problem_of(wrong)
         assert problem.code == "FF227" and "It takes page, level=." in problem.hint
+
+
+# ------------------------------------------------------------------------------------------- pickling
+
+SCRIPT = """\
+import pickle, sys
+import fanfold as ff
+
+@ff.stage
+def shout(text):
+    return text.upper()
+
+@ff.pipeline
+def loud(text, *, mark="!"):
+    return shout(text)
+
+if __name__ == "__main__":
+    for one in (loud, loud.using({"mark": "?"})):
+        with open(sys.argv[1], "ab") as file:
+            pickle.dump(one, file)
+"""
+
+
+def test_a_pipeline_of_a_module_is_pickled_by_name():
+    data = pickle.dumps(to_text)
+    assert len(data) < 100 and pickle.loads(data) is to_text
+
+
+@pytest.mark.parametrize("dumps", [pickle.dumps, cloudpickle.dumps])
+def test_any_other_pipeline_is_pickled_by_value(dumps):
+    @ff.pipeline(level="line")
+    def local(item, *, size=1):
+        return read(item)
+
+    for one in (local, local.using({"size": 3, "read.replicas": 2}), to_text.using({"dpi": 3})):
+        again = pickle.loads(dumps(one))
+        assert again is not one and again.settings == one.settings
+        assert again.explain() == one.explain()
+
+
+def test_a_pipeline_of_a_script_can_be_read_where_the_script_is_not(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    subprocess.run([sys.executable, "script.py", "pickled"], cwd=tmp_path, check=True)
+    with (tmp_path / "pickled").open("rb") as file:
+        one, changed = pickle.load(file), pickle.load(file)
+    assert one("a") == "A" and changed.settings["mark"] == "?"
+
+
+def test_a_pipeline_that_holds_what_cannot_be_pickled_says_so():
+    lock = threading.Lock()
+
+    @ff.pipeline
+    def locked(item):
+        return ff.stage(lambda text: lock)(item)
+
+    with pytest.raises(ff.DefinitionError, match=r"FF229 pipeline 'locked' .*lock") as told:
+        pickle.dumps(locked)
+    assert "module" in told.value.hint
 
 
 # -------------------------------------------------------------------------------------------- running

@@ -52,9 +52,8 @@ def ship(thing: object, what: str) -> bytes:
     Raises:
         DefinitionError: It cannot be pickled.
     """
-    file = io.BytesIO()
     try:
-        _Pickler(file).dump(thing)
+        return pickled(thing)
     except Exception as error:
         raise DefinitionError(
             "FF406",
@@ -64,6 +63,16 @@ def ship(thing: object, what: str) -> bytes:
             "stage as a class and open them in its constructor. Or keep it in this process, with "
             'workers="thread" or backend="inline".',
         ) from error
+
+
+def pickled(thing: object) -> bytes:
+    """As :func:`ship`, for whoever has words of their own for what cannot be pickled.
+
+    Raises:
+        Exception: It cannot be pickled.
+    """
+    file = io.BytesIO()
+    _Pickler(file).dump(thing)
     return file.getvalue()
 
 
