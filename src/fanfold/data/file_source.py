@@ -27,8 +27,8 @@ def read_files(
         paths: Files, globs (``corpus/**/*.pdf``; ``**`` spans folders), folders (all files below) or URLs of
             any file system that fsspec knows. Names that begin with a dot are hidden: folders and globs leave
             such files out, and what is below such folders, unless the pattern itself has the dot
-            (``corpus/.*``). Of a URL nothing is hidden. A name that exists is taken as it is, whatever characters
-            are in it. Nothing is listed before the source is read.
+            (``corpus/.*``). Of a URL nothing is hidden. A name that exists is taken as it is, whatever
+            characters are in it. Nothing is listed before the source is read.
         suffix: Keep only names that end so (``".pdf"``, upper or lower case); a file named in full always
             counts.
 
