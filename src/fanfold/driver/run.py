@@ -34,6 +34,7 @@ from fanfold.driver.loop import Loop
 from fanfold.driver.results import Result, shaped
 from fanfold.driver.settings import (
     as_source,
+    crowded,
     failed_limit,
     make_backend,
     make_run_dir,
@@ -274,6 +275,8 @@ class _Job:
         seed: int = 0,
     ) -> None:
         refuse_impossible(plan, backend_name)
+        for warning in crowded(plan, backend_name):
+            warnings.warn(warning, stacklevel=4)  # at the line that calls the pipeline's method
         occupy()  # before logs and sinks are opened: nobody may print into them
         self._plan = plan
         self._source = source
