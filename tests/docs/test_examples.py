@@ -103,12 +103,12 @@ with open(f"/proc/self/task/{os.getpid()}/children") as children:
 """
 
 
-def run(folder: Path, *arguments: str | Path) -> str:
+def run(folder: Path, *arguments: str | Path, **environment: str) -> str:
     """What Python prints when it is started with these arguments as a user would, in ``folder``."""
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONUTF8": "1"},
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONUTF8": "1"} | environment,
         capture_output=True,
         encoding="utf-8",
         timeout=HANG_GUARD_S,
@@ -133,6 +133,17 @@ def test_the_program_says_so(name, tmp_path):
 def test_a_stream_that_is_left_early_leaves_no_process_and_no_thread(tmp_path):
     printed = run(tmp_path, "-c", RUN_AND_LOOK_ROUND, EXAMPLES / "stream_results.py")
     assert printed == PRINTED["stream_results.py"] + "left:  []\n"
+
+
+def test_a_breakpoint_stops_the_document_that_is_debugged(tmp_path):
+    text = (EXAMPLES / "debug_one_document.py").read_text(encoding="utf-8")
+    line = "    return [int("
+    assert text.count(line) == 1
+    copy = tmp_path / "with_breakpoint.py"
+    copy.write_text(text.replace(line, f"    breakpoint(images)\n{line}"), encoding="utf-8")
+    printed = run(tmp_path, copy, PYTHONBREAKPOINT="builtins.print").splitlines()
+    # Once in the run in this thread and once in the direct call; workers have another standard output.
+    assert printed.count("['plate 1', 'left blank', 'plate 3']") == 2
 
 
 def test_every_program_has_its_results_here_and_a_line_in_the_index():
