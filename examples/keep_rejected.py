@@ -35,7 +35,7 @@ def fake_quality_model(texts: list[str]) -> list[int]:
 
 @ff.pipeline(level="shard")
 def cleaned(shard: ff.Port[dict[str, Any]]) -> dict[str, ff.Port[dict[str, Any]]]:
-    """Two outputs, both at the level of rows; a row has a record in one of them."""
+    """A row has a record in one of the two. Roots could not: dropped at one output is dropped at all."""
     row = ff.expand(rows(shard), "row")
     said = verdict(row)
     kept, rejected = ff.split(row, said, into=("good", ...))  # ... takes all other labels
