@@ -93,7 +93,7 @@ def test_a_check_shows_what_passes_through_each_stage():
     assert (joined.takes, joined.calls) == ("list[str] of 3", 2)
     assert found.ok
     text = str(found)
-    for part in ("stage", "yields dict(number", "4 pages", "2 done"):
+    for part in ("stage", "yields dict(number", "4 × page", "2 done"):
         assert part in text
 
 
@@ -159,7 +159,7 @@ def test_lines_that_were_skipped_are_told_by_a_report_and_cost_nothing_else(tmp_
     assert (group.kind, group.count, group.call) == ("contract", 2, repr(source))
     assert group.example["key"] == f"{lines}:2" and group.example["ordinals"] == (1,)
     assert "FF310" in group.example["message"]
-    told = (Path(report.run_dir) / "failures.jsonl").read_text().splitlines()
+    told = (Path(str(report.run_dir)) / "failures.jsonl").read_text().splitlines()
     assert [json.loads(line)["ordinals"] for line in told] == [[1], [3]]
     records = (tmp_path / "records.jsonl").read_text().splitlines()
     assert [json.loads(record)["key"] for record in records] == ["a", "b"]
