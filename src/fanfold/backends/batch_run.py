@@ -18,7 +18,6 @@ from fanfold.backends.delivery import BYTES_PER_CHILD, Delivery, Opening
 from fanfold.backends.opening import (
     Collected,
     ContractBroken,
-    apparent_bytes,
     as_raised,
     children_of,
     close,
@@ -26,6 +25,7 @@ from fanfold.backends.opening import (
     opens_whole,
     snapshot,
 )
+from fanfold.backends.values import apparent_bytes
 from fanfold.failures import Failure, ItemFailure, declared
 from fanfold.plan import CallNode
 from fanfold.protocol import RunBatch

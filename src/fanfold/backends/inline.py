@@ -23,6 +23,7 @@ from fanfold.backends.base import (
     write_failed,
 )
 from fanfold.backends.stage_plan import StagePlan, stage_plan
+from fanfold.backends.values import rows_bytes
 from fanfold.backends.worker import StageRunner
 from fanfold.columns import Column, Ref, assemble
 from fanfold.errors import SinkValueError
@@ -46,7 +47,7 @@ class MemoryValues:
         """Keep the rows; the list itself is the worker's and will not change."""
         ref = next(self._numbers)
         self.blocks[ref] = rows
-        return Rows(ref, len(rows))  # how large is not known, as nothing is pickled
+        return Rows(ref, len(rows), rows_bytes(rows))
 
     def take_back(self, rows: Rows) -> None:
         """Forget the block."""

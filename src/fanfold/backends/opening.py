@@ -100,17 +100,6 @@ def opens_whole(opening: Opening) -> bool:
     return len(opening.rows) == 1 and not opening.expansion.streams[0].path
 
 
-def apparent_bytes(value: Any) -> int:
-    """A lower bound of a value's size that costs next to nothing to find."""
-    if type(value) in (bytes, str, bytearray):
-        return len(value)
-    try:
-        size = getattr(value, "nbytes", 0)
-    except Exception:  # a user's property: then nothing is known of its size
-        return 0
-    return size if type(size) is int else 0
-
-
 def has_own_memory(parts: Sequence[Any]) -> bool:
     """Whether some of a child's values lie in memory that may be written to again."""
     return any(type(part) is bytearray or hasattr(type(part), "__array__") for part in parts)

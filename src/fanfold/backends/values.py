@@ -6,7 +6,7 @@ Owns the interface and the error of values that cannot be stored.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from fanfold.columns import Column
 from fanfold.failures import Failure
@@ -51,3 +51,25 @@ class Values(Protocol):
     def row_bytes(self, port: int) -> int:
         """How large a row at ``port`` has been lately; 0 if nothing is known."""
         ...
+
+
+_ROW_BYTES: Final = 64
+"""What a row counts as at least."""
+_SAMPLES: Final = 16
+
+
+def apparent_bytes(value: Any) -> int:
+    """A lower bound of a value's size that costs next to nothing to find."""
+    if type(value) in (bytes, str, bytearray):
+        return len(value)
+    try:
+        size = getattr(value, "nbytes", 0)
+    except Exception:  # a user's property: then nothing is known of its size
+        return 0
+    return size if type(size) is int else 0
+
+
+def rows_bytes(rows: Sequence[Any]) -> int:
+    """How much rows that stay as they are seem to take, judged by some of them."""
+    some = rows[:: max(1, len(rows) // _SAMPLES)]
+    return len(rows) * sum(max(_ROW_BYTES, apparent_bytes(row)) for row in some) // len(some)

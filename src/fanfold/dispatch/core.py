@@ -135,6 +135,7 @@ class Core:
         )
         self._lacking = False
         """Whether something was not begun for want of credit since this dispatch began."""
+        self._pauses = 0
         self._overdraft = -1
         """The last batch of the oldest root that went on without credit."""
         self._consumers = _consuming_calls(plan)
@@ -236,6 +237,9 @@ class Core:
             admitted=roots.admitted,
             open_roots=roots.admitted - roots.ended,
             workers=[worker.times(time_s) for worker in self._workers.values()],
+            budget_bytes=None if self._credits is None else self._credits.budget_bytes,
+            peak_bytes=machine.held.peak_bytes,
+            pauses=self._pauses,
         )
 
     def open_failures(self) -> tuple[Failure, ...]:
@@ -283,6 +287,7 @@ class Core:
             return
         worker.batches.remove(event.batch)
         worker.paused.append(event.batch)
+        self._pauses += 1
         worker.alone = False
         if not worker.batches:
             worker.enter(NO_INPUT, event.time_s)

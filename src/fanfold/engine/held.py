@@ -29,6 +29,8 @@ class HeldBlocks:
         self._sizes: dict[Ref, int] = {}
         self.size_bytes: int = 0
         """What all of them take, as it was reported; those that were handed back are left out."""
+        self.peak_bytes: int = 0
+        """The most that it ever was."""
 
     def take_released(self) -> tuple[Ref, ...]:
         """The blocks that nobody needs any more, since the last call."""
@@ -53,6 +55,8 @@ class HeldBlocks:
         self.rows[ref] = left
         self._sizes[ref] = stream.rows.size_bytes
         self.size_bytes += stream.rows.size_bytes
+        if self.size_bytes > self.peak_bytes:
+            self.peak_bytes = self.size_bytes
         if 0 < stream.rows.size_bytes < EARLY_ROW_BYTES * stream.rows.count:
             self._small.add(ref)
             return False

@@ -55,3 +55,9 @@ class Statistics:
     admitted: int = 0
     open_roots: int = 0
     workers: list[WorkerTimes] = field(default_factory=list)
+    budget_bytes: int | None = None
+    """How much values may take; None: as much as it comes to."""
+    peak_bytes: int = 0
+    """The most that they have taken, as far as their sizes are known."""
+    pauses: int = 0
+    """How often a generator has waited for memory."""

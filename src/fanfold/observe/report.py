@@ -78,6 +78,18 @@ class WorkerReport:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryReport:
+    """What values took, users' own memory apart."""
+
+    budget_bytes: int | None
+    """How much they were allowed to take."""
+    peak_bytes: int
+    """The most that they took at a time."""
+    pauses: int
+    """How often a generator has waited for memory."""
+
+
+@dataclass(frozen=True, slots=True)
 class FailureGroup:
     """Failures of one call and code (or kind, where there is no code), with one of them as example."""
 
@@ -128,6 +140,7 @@ class Report:
     workers: Sequence[WorkerReport]
     failures: Sequence[FailureGroup]
     """Each failure counted once, where it originated."""
+    memory: MemoryReport = MemoryReport(None, 0, 0)
     unreadable: int = 0
     """Items that the source found and could not read, left out; ``failures`` tells of them too."""
     stopped: Stopped | None = None
@@ -223,6 +236,7 @@ def counted(statistics: Statistics, counters: Counters) -> dict[str, Any]:
         "admitted": statistics.admitted,
         "roots": roots,
         "levels": dict(statistics.levels),
+        "memory": MemoryReport(statistics.budget_bytes, statistics.peak_bytes, statistics.pauses),
         "calls": tuple(CallReport.of(call, counters.of(call.name)) for call in statistics.calls),
         "workers": tuple(
             WorkerReport(

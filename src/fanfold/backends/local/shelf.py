@@ -10,13 +10,11 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from fanfold.backends.local.store import ArenaValues, BlockRef
+from fanfold.backends.values import rows_bytes
 from fanfold.protocol import Rows
 
 SHELF: Final = -3
 """In the place of an arena's number."""
-_ROW_BYTES: Final = 64
-"""What a row counts as at least."""
-_SAMPLES: Final = 16
 
 
 class Shelf:
@@ -30,7 +28,7 @@ class Shelf:
         """Keep rows; the list itself is the worker's and will not change."""
         ref = (SHELF, 0, 0, next(self._serials))
         self.blocks[ref] = rows
-        return Rows(ref, len(rows), _apparent_bytes(rows))
+        return Rows(ref, len(rows), rows_bytes(rows))
 
     def free(self, refs: Iterable[BlockRef]) -> None:
         """Forget blocks."""
@@ -86,19 +84,3 @@ class ThreadValues(ArenaValues):
     def row_bytes(self, port: int) -> int:
         """What a row at ``port`` took lately, as far as it is known."""
         return self._row_bytes.get(port, 0) or super().row_bytes(port)
-
-
-def _apparent_bytes(rows: Sequence[Any]) -> int:
-    """How much rows seem to take, judged by some of them; nothing is copied, so nobody measures it."""
-    some = rows[:: max(1, len(rows) // _SAMPLES)]
-    return len(rows) * sum(map(_size_bytes, some)) // len(some)
-
-
-def _size_bytes(value: Any) -> int:
-    if type(value) in (bytes, str, bytearray):
-        return max(_ROW_BYTES, len(value))
-    try:
-        size = getattr(value, "nbytes", 0)
-    except Exception:  # a user's property: then nothing is known of its size
-        return _ROW_BYTES
-    return max(_ROW_BYTES, size) if type(size) is int else _ROW_BYTES
