@@ -8,7 +8,7 @@ before the rules for records apply, so that a run can be compared with the inter
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -128,6 +128,25 @@ class ObservedRun:
     def statistics(self, time_s: float) -> Statistics:
         """Counts so far."""
         return self._core.statistics(time_s)
+
+    @property
+    def held_bytes(self) -> int:
+        """What the values take that were reported and not released."""
+        return self._core.machine.held.size_bytes
+
+    @property
+    def promised_bytes(self) -> int:
+        """What batches at workers are expected to make yet, if memory is bounded."""
+        return self._core.promised_bytes
+
+    @property
+    def oldest_root(self) -> int | None:
+        """The first root that has not ended."""
+        return self._core.machine.roots.oldest_open()
+
+    def works_for(self, root: int, batches: Iterable[int]) -> bool:
+        """Whether one of these batches holds an item of a root that has not ended."""
+        return self._core.machine.works_for(root, batches)
 
     def open_failures(self) -> Sequence[Failure]:
         """What has failed under roots that have not ended."""
