@@ -34,6 +34,7 @@ MEMORY: Final = (
         "if self.machine.root_of(batch) == root:",
         "if self.machine.root_of(batch) >= root:",
         ("credit",),
+        case="a-younger-roots-generator",
     ),
     Mutant(
         "the oldest root goes on without credit while something of it is at a worker",
@@ -41,6 +42,7 @@ MEMORY: Final = (
         "if self.machine.works_for(root, [b for w in self._workers.values() for b in w.batches]):",
         "if False:",
         ("credit",),
+        case="more-of-the-oldest-root",
     ),
     Mutant(
         "a generator that waits is never gone on with",
@@ -55,7 +57,7 @@ MEMORY: Final = (
         "engine/machine.py",
         "self.queues[batch.call].push_back(self._ledger.give_back(batch, event.begun))",
         "self._ledger.give_back(batch, event.begun)",
-        ("invariant", "stand-still"),
+        test="tests/unit/engine/test_paused_batches.py",
     ),
     Mutant(
         "a pause is believed though room was on its way",
@@ -91,13 +93,13 @@ MEMORY: Final = (
         "engine/machine.py",
         "entries = begun  # they",
         "entries = []  # they",
-        ("invariant", "stand-still"),
+        test="tests/unit/engine/test_paused_batches.py",
     ),
     Mutant(
         "a generator that waited at a dead worker begins from the start",
         "engine/machine.py",
         "(chunk, bits & self._begun(batch.call, chunk)) for",
         "(chunk, 0) for",
-        ("invariant", "meaning", "error:InternalError"),
+        test="tests/unit/engine/test_paused_batches.py",
     ),
 )

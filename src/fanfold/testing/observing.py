@@ -243,6 +243,7 @@ def run_observed(
     span: int = SPAN,
     checked: bool = False,
     rules: StopRules = ON_REQUEST,
+    budget_bytes: int | None = None,
 ) -> Observed:
     """Run ``plan`` over ``roots`` on ``backend`` to its end, and close the backend.
 
@@ -254,13 +255,16 @@ def run_observed(
         span: Items in a full chunk of the engine's state; small ones put every rule to work across chunks.
         checked: Check the engine's invariants after every event (slow).
         rules: Which failures stop the run, as for :class:`ObservedRun`.
+        budget_bytes: How much memory values may take; None: as much as it comes to.
 
     Raises:
         InternalError: An invariant is broken.
         AssertionError: The run hangs: nothing is under way, and it is not finished.
     """
     try:
-        run = ObservedRun(plan, backend, roots, keys, span=span, rules=rules)
+        run = ObservedRun(
+            plan, backend, roots, keys, span=span, rules=rules, budget_bytes=budget_bytes
+        )
         return _to_the_end(run, backend, len(roots), checked=checked)
     finally:
         backend.close()
