@@ -19,9 +19,16 @@ GIANT = 100_000
 BUDGET = 4 * BLOB_BYTES
 
 
-@pytest.fixture(params=[InlineBackend, LocalBackend, partial(LocalBackend, workers="thread")])
+BACKENDS: dict[str, Callable[[], Backend]] = {
+    "inline": InlineBackend,
+    "processes": LocalBackend,
+    "threads": partial(LocalBackend, workers="thread"),
+}
+
+
+@pytest.fixture(params=list(BACKENDS))
 def backend(request: pytest.FixtureRequest) -> Callable[[], Backend]:
-    return request.param
+    return BACKENDS[request.param]
 
 
 def document(folder: Path, pages: int, **more: Any) -> dict[str, Any]:
@@ -36,9 +43,7 @@ def given(folder: Path, pages: int) -> int:
 def test_the_report_tells_what_was_allowed_what_was_taken_and_who_waited(
     backend: Callable[[], Backend], tmp_path: Path
 ) -> None:
-    report = pages.run(
-        [document(tmp_path, 20)], backend=backend(), memory=BUDGET, progress=False
-    )
+    report = pages.run([document(tmp_path, 20)], backend=backend(), memory=BUDGET, progress=False)
     assert report.ok and report.levels["page"] == 20
     assert report.memory.budget_bytes == BUDGET
     assert BLOB_BYTES <= report.memory.peak_bytes <= BUDGET + 1.2 * BLOB_BYTES

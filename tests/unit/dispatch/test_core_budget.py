@@ -14,13 +14,11 @@ PAGES, READ, JOIN = 0, 2, 4
 PAGES_WORKER, READ_WORKER = 0, 1
 
 
-def script(rows: int, *, documents: int = 2, last: bool = True, **options: str) -> Script:
+def script(rows: int, *, documents: int = 2, last: bool = True, failed: str = "fail") -> Script:
     """Documents whose pages a generator gives, with memory for so many rows; each document takes one."""
-    plan = fan_out_plan(batch_size=None, **options)
+    plan = fan_out_plan(batch_size=None, failed=failed)
     stages = (dataclasses.replace(plan.stages[0], generator=True), *plan.stages[1:])
-    made = Script(
-        dataclasses.replace(plan, stages=stages), budget_bytes=rows * ROW, row_bytes=ROW
-    )
+    made = Script(dataclasses.replace(plan, stages=stages), budget_bytes=rows * ROW, row_bytes=ROW)
     made.admit(documents, last=last)
     return made
 
@@ -35,9 +33,9 @@ def pause(one: Script, batch: RunBatch) -> None:
     one.event(BatchPaused(batch.batch, 1, room_of(one, batch), attempt=batch.attempt))
 
 
-def full(rows: int = 6, **options: str) -> tuple[Script, RunBatch, RunBatch]:
+def full(rows: int = 6, *, failed: str = "fail") -> tuple[Script, RunBatch, RunBatch]:
     """The pages of the first document take all the memory there is; the second waits behind it."""
-    one = script(rows, **options)
+    one = script(rows, failed=failed)
     first, second = one.dispatch()
     one.release(first, {0: rows - 2})
     return one, first, second

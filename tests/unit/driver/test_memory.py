@@ -30,7 +30,9 @@ def test_bytes_and_texts_that_are_sizes(given: Any, size: int) -> None:
     assert budget_bytes(given) == size
 
 
-@pytest.mark.parametrize("given", [0, -1, True, 1.5, "", "much", "-1GB", "1 PB", "0", "0.1", b"1GB"])
+@pytest.mark.parametrize(
+    "given", [0, -1, True, 1.5, "", "much", "-1GB", "1 PB", "0", "0.1", b"1GB"]
+)
 def test_anything_else_is_refused_with_what_would_do(given: Any) -> None:
     with pytest.raises(UsageError, match="FF434") as told:
         budget_bytes(given)

@@ -85,7 +85,7 @@ def test_what_was_begun_goes_on_by_itself_after_its_worker_died() -> None:
 
 
 def test_of_a_batch_that_was_lost_before_it_began_all_goes_back() -> None:
-    script, machine, batch = generating(3)
+    _, machine, batch = generating(3)
     machine.lose_batch(batch.batch, running=False, reason="killed")
     assert machine.take_alone(PAGES) is None
     assert roots_of(machine, PAGES) == [0, 1, 2]

@@ -139,7 +139,9 @@ class Budget:
         full = self._run.held_bytes >= self._budget_bytes
         if not room or not full or self._run.oldest_root is None:
             return []
-        return [Violation("credit", f"room for {room} roots, with {self._run.held_bytes} bytes held")]
+        return [
+            Violation("credit", f"room for {room} roots, with {self._run.held_bytes} bytes held")
+        ]
 
     def at_the_end(self) -> list[Violation]:
         """What is still expected of workers that have nothing to do."""
