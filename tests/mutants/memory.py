@@ -102,4 +102,12 @@ MEMORY: Final = (
         "(chunk, 0) for",
         test="tests/unit/engine/test_paused_batches.py",
     ),
+    Mutant(
+        "a generator that waits is kept though its root has ended",
+        "dispatch/core.py",
+        "self._close_ended(event.time_s, commands)",
+        "pass",
+        ("leak",),
+        case="a-generator-of-an-ended-root",
+    ),
 )

@@ -190,6 +190,11 @@ class Machine:
             return self.roots.ordinals(chunk, low_offset(bits))[0]
         return self.roots.admitted
 
+    def ended_tasks(self, number: int) -> int:
+        """Those tasks of a batch at a worker whose roots have ended, a bit for each."""
+        batch = self.batches[number]
+        return reduce(or_, (batch.tasks_of(c, bits & c.ended) for c, bits in batch.unfinished()), 0)
+
     def lose_batch(
         self, batch_id: int, *, running: bool, reason: str, blamed: bool = True
     ) -> list[Command]:

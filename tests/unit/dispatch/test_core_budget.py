@@ -194,6 +194,22 @@ def test_a_generator_that_waits_and_is_not_needed_any_more_is_told_so_without_cr
     assert [result.status for result in one.results] == ["failed"]
 
 
+def test_a_generator_of_a_root_that_has_ended_is_told_so_when_it_comes_to_wait() -> None:
+    one, first, _ = full()
+    trims: list[TrimBatch] = []
+    pause(one, first)
+    (read,) = one.dispatch()
+    one.event(WorkerDied(PAGES_WORKER, "killed"))
+    one.event(WorkerStarted(PAGES_WORKER))
+    one.running = [(worker, batch) for worker, batch in one.running if batch is read]
+    (again,) = one.dispatch()
+    one.on_trim = lambda _: None
+    one.finish(read, failures={0: "bad"})
+    one.on_trim = trims.append
+    pause(one, again)
+    assert [(trim.batch, trim.tasks) for trim in trims] == [(again.batch, 1)]
+
+
 def test_a_generator_that_waited_at_a_worker_that_died_goes_on_from_where_it_was() -> None:
     one, first, _ = full(20)
     one.dispatch()
