@@ -225,11 +225,20 @@ class BatchRaised(NamedTuple):
     """As of :class:`BatchFinished`: what was done is counted, also where it came to nothing."""
 
 
+class BlocksSpilled(NamedTuple):
+    """The backend was asked to move blocks out of memory. Their references stay what they are."""
+
+    asked: tuple[Ref, ...]
+    moved: tuple[Ref, ...]
+    """Those that take no memory any more; the others cannot be moved, and are not asked for again."""
+    time_s: float = 0.0
+
+
 BatchEvent: TypeAlias = (
     ChildrenReleased | ExpansionSealed | TasksFinished | BatchPaused | BatchFinished | BatchRaised
 )
 WorkerEvent: TypeAlias = WorkerStarted | WorkerFailed | WorkerDied
-Event: TypeAlias = BatchEvent | WorkerEvent
+Event: TypeAlias = BatchEvent | WorkerEvent | BlocksSpilled
 
 
 class RootsAdmitted(NamedTuple):

@@ -160,6 +160,14 @@ class Backend(Protocol):
         """Read values into the driver's own process (for ``stream``)."""
         ...
 
+    def spill(self, refs: Sequence[Ref]) -> None:
+        """Move blocks that no batch at a worker reads out of memory, as far as it can be done.
+
+        Answered by ``BlocksSpilled`` from the next ``poll`` on. The references stay what they are; to read what
+        was moved takes longer. May wait for a disk.
+        """
+        ...
+
     def release(self, refs: Iterable[Ref]) -> None:
         """These blocks are read by nobody any more."""
         ...

@@ -49,6 +49,24 @@ class Reader:
         return self._view[offset : offset + size]
 
 
+class DiskReader:
+    """A file of blocks, of which each is read when it is wanted: mapped pages would count as memory."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def view(self, offset: int, size: int) -> memoryview:
+        """``size`` bytes from ``offset``."""
+        data = memoryview(bytearray(size))
+        done = 0
+        while done < size:
+            got = os.preadv(self._descriptor, [data[done:]], offset + done)
+            if not got:
+                raise OSError(f"{size:,} bytes at {offset:,} end after {done:,}")
+            done += got
+        return data.toreadonly()
+
+
 class Writer:
     """The one process that allocates in an arena.
 
@@ -118,7 +136,8 @@ class Writer:
             step = wanted
         if self._size + step > self._limit:
             raise MemoryError(f"{wanted:,} bytes do not fit an arena of {self._limit:,}")
-        if wanted >= LARGE_BYTES and wanted > (available := available_bytes()):
+        large = wanted >= LARGE_BYTES and not self._on_disk
+        if large and wanted > (available := available_bytes()):
             raise MemoryError(f"{wanted:,} bytes do not fit the {available:,} that are available")
         try:
             if self._on_disk:

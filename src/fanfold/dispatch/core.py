@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-from fanfold.dispatch.credits import Credits
+from fanfold.dispatch.credits import Credits, Spilling
 from fanfold.dispatch.pool import (
     AHEAD,
     BUSY,
@@ -42,6 +42,7 @@ from fanfold.engine.commands import (
     FinishRoots,
     GrantRoom,
     RestartWorker,
+    SpillBlocks,
     StartBatch,
     StopRun,
     TrimBatch,
@@ -54,6 +55,7 @@ from fanfold.protocol import (
     BatchFinished,
     BatchPaused,
     BatchRaised,
+    BlocksSpilled,
     ChildrenReleased,
     DriverEvent,
     Event,
@@ -135,6 +137,7 @@ class Core:
         )
         self._lacking = False
         """Whether something was not begun for want of credit since this dispatch began."""
+        self._spilling = Spilling()
         self._pauses = 0
         self._overdraft = -1
         """The last batch of the oldest root that went on without credit."""
@@ -175,6 +178,8 @@ class Core:
                 self._batch_ended(event)
             case BatchPaused():
                 self._batch_paused(event)
+            case BlocksSpilled():
+                self._spilling.answered()
             case TasksFinished() if event.count > len(event.failures):
                 batch = self.machine.batches.get(event.batch)
                 if batch is not None:
@@ -202,6 +207,7 @@ class Core:
                     self._feed(pool, self._credits, time_s, commands)
                 self._serve(pool, time_s, commands)
         if self._lacking and self._credits is not None:
+            self._spill(self._credits, commands)
             self._carry_oldest(self._credits, time_s, commands)
         return commands
 
@@ -418,6 +424,14 @@ class Core:
         worker = self._worker_of[batch]
         commands.append(GrantRoom(worker.number, batch, room))
         self._go_on(worker, batch, time_s)
+
+    def _spill(self, credits: Credits, commands: list[Command]) -> None:
+        """What is not read soon leaves memory, if there is enough of it."""
+        held = self.machine.held
+        wanted = self._spilling.wanted(credits, held.made_bytes)
+        if wanted and (refs := self.machine.waiting_blocks(wanted)):
+            self._spilling.asked()
+            commands.append(SpillBlocks(refs))
 
     def _carry_oldest(self, credits: Credits, time_s: float, commands: list[Command]) -> None:
         """The oldest open root goes on without credit, with one item at a time and its deepest work first: so

@@ -21,6 +21,8 @@ ROOM_BYTES: Final = 32 * 1024 * 1024
 """Room that one generator is given at a time, at most; smaller where the budget is."""
 ROOMS: Final = 16
 """The budget has at least so many rooms."""
+SPILLED_ROOMS: Final = 2
+"""So much is to be free after spilling."""
 ASSUMED: Final = 32
 """A room holds so many items of a call of which nothing is known yet."""
 FADING: Final = 0.9
@@ -83,6 +85,11 @@ class Credits:
         """By call: bytes that an item makes."""
         self._promises: dict[int, _Promise] = {}
         self._promised = 0
+
+    @property
+    def room_bytes(self) -> int:
+        """What one generator is given at a time."""
+        return self._room
 
     @property
     def free_bytes(self) -> int:
@@ -168,3 +175,33 @@ class Credits:
         self._usual[promise.call] = (
             per_item if usual is None else max(per_item, FADING * usual + (1 - FADING) * per_item)
         )
+
+
+class Spilling:
+    """When blocks are to leave memory: where credit is lacking, and not more often than as much as one room
+    holds was made."""
+
+    def __init__(self) -> None:
+        self._under_way = False
+        self._looked_at: int | None = None
+
+    def wanted(self, credits: Credits, made_bytes: int) -> int:
+        """How much should go now.
+
+        Args:
+            credits: The account.
+            made_bytes: What all blocks of the run have taken so far.
+        """
+        before, self._looked_at = self._looked_at, made_bytes
+        if self._under_way or (before is not None and made_bytes - before < credits.room_bytes):
+            self._looked_at = before
+            return 0
+        return max(0, SPILLED_ROOMS * credits.room_bytes - credits.free_bytes)
+
+    def asked(self) -> None:
+        """The backend was asked."""
+        self._under_way = True
+
+    def answered(self) -> None:
+        """It has answered; if credit is lacking still, it may be asked again."""
+        self._under_way, self._looked_at = False, None

@@ -30,6 +30,7 @@ from fanfold.engine.commands import (
     GrantRoom,
     ReleaseBlocks,
     RestartWorker,
+    SpillBlocks,
     StartBatch,
     StopRun,
     TrimBatch,
@@ -327,6 +328,8 @@ class Loop:
                     self._backend.trim(command.worker, command.batch, command.tasks)
                 case GrantRoom():
                     self._backend.grant(command.worker, command.batch, command.room)
+                case SpillBlocks():
+                    self._backend.spill(command.refs)
                 case ReleaseBlocks():
                     self._backend.release(command.refs)
                 case FinishRoots():

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from fanfold.backends.values import Unstorable
-from fanfold.blocks.arena import ARENA_BYTES, Reader, Writer
+from fanfold.blocks.arena import ARENA_BYTES, DiskReader, Reader, Writer
 from fanfold.blocks.codec import Block, Encoder, Unpicklable, write
 from fanfold.columns import Column, assemble
 from fanfold.failures import Failure
@@ -22,6 +22,8 @@ BlockRef: TypeAlias = tuple[int, int, int, int]
 """Arena, offset, size in bytes, serial number."""
 
 _NOTHING: Final[Mapping[BlockRef, Sequence[Any]]] = {}
+SPILLED: Final = -4
+"""In the place of an arena's number: the file of blocks that have left memory."""
 KEPT_BLOCKS: Final = 256
 """How many blocks' tables of contents a reader remembers. Values it forgets when it has read a batch."""
 
@@ -54,7 +56,10 @@ class ArenaValues:
         self._kept = kept
         self._limit = limit_bytes
         self._contain = contain
-        self._readers = {number: Reader(fd) for number, fd in descriptors.items()}
+        self._readers = {
+            number: (DiskReader if number == SPILLED else Reader)(fd)
+            for number, fd in descriptors.items()
+        }
         self._writer = (
             None
             if own is None
@@ -88,7 +93,10 @@ class ArenaValues:
         block = self._blocks.get(ref)
         if block is None:
             arena, offset, size, _ = ref
-            block = self._blocks[ref] = Block(self._readers[arena].view(offset, size))
+            block = Block(self._readers[arena].view(offset, size))
+            if arena == SPILLED:
+                return block  # its memory is to go when it has been read
+            self._blocks[ref] = block
             if len(self._blocks) > KEPT_BLOCKS:
                 self._blocks.popitem(last=False)
         return block
