@@ -60,8 +60,10 @@ from fanfold.protocol import (
     DriverEvent,
     Event,
     RootRefused,
+    RootsAdmitted,
     RunBatch,
     SourceExhausted,
+    StreamRows,
     TasksFinished,
     WorkerDied,
     WorkerFailed,
@@ -184,9 +186,12 @@ class Core:
                 batch = self.machine.batches.get(event.batch)
                 if batch is not None:
                     self._stopping.task_done(batch.call)
-        if self._credits is not None and isinstance(event, (TasksFinished, ChildrenReleased)):
-            size = sum(s.rows.size_bytes for s in event.streams if s.rows is not None)
-            self._credits.made(event.batch, size)
+        if self._credits is not None:
+            match event:
+                case TasksFinished() | ChildrenReleased():
+                    self._credits.made(event.batch, _size_bytes(event.streams))
+                case RootsAdmitted():
+                    self._credits.admitted(len(event.keys), _size_bytes(event.streams))
         commands = self._heeded(self.machine.handle(event))
         for number, tasks in self.machine.take_trimmed().items():
             if number in self._worker_of:
@@ -214,13 +219,15 @@ class Core:
     def room(self) -> int:
         """How many roots may be admitted now; 0 until a fair number of places is free."""
         roots = self.machine.roots
-        if self._credits is not None and self._credits.free_bytes <= 0:
-            return 0 if roots.admitted > roots.ended else 1
         free = min(
             self._window - (roots.admitted - roots.ended),
             8 * self._window - (roots.admitted - roots.committed),
         )
-        return free if free >= self._window // 4 or roots.admitted == roots.ended else 0
+        if free < self._window // 4 and roots.admitted > roots.ended:
+            return 0
+        if self._credits is not None:
+            return self._credits.roots(free) or (1 if roots.admitted == roots.ended else 0)
+        return free
 
     @property
     def finished(self) -> bool:
@@ -515,6 +522,10 @@ class Core:
         for worker in pool.workers:
             if worker.ready and not worker.batches and worker.state != reason:
                 worker.enter(reason, time_s)
+
+
+def _size_bytes(streams: Iterable[StreamRows]) -> int:
+    return sum(stream.rows.size_bytes for stream in streams if stream.rows is not None)
 
 
 def _level(plan: Plan, call: int) -> int:

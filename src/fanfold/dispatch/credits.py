@@ -25,6 +25,8 @@ SPILLED_ROOMS: Final = 2
 """So much is to be free after spilling."""
 ASSUMED: Final = 32
 """A room holds so many items of a call of which nothing is known yet."""
+FIRST_ROOTS: Final = 8
+"""How many roots enter before the size of any is known."""
 FADING: Final = 0.9
 """How fast what is known of a call's sizes gives way to smaller ones; larger ones count at once."""
 
@@ -79,6 +81,7 @@ class Credits:
             and not plan.stages[call.stage].asynchronous
             and any(s.stored for e in plan.streams[call.index].expansions for s in e.streams)
         }
+        self._usual_root: float | None = None
         self.hungry: dict[int, None] = {}
         """Batches of generators that could do with more room, in the order of their asking."""
         self._usual: dict[int, float] = {}
@@ -107,6 +110,19 @@ class Credits:
         if usual <= 0:
             return wanted if free > 0 else 0
         return max(0, min(wanted, int(free / usual)))
+
+    def roots(self, wanted: int) -> int:
+        """How many of some roots may enter now."""
+        usual = self._usual_root
+        if usual is None:
+            return min(wanted, FIRST_ROOTS)
+        free = self.free_bytes
+        return min(wanted, int(free / usual) if usual > 0 else wanted) if free > 0 else 0
+
+    def admitted(self, count: int, size_bytes: int) -> None:
+        """Roots have entered, with values of this size."""
+        usual = size_bytes / count
+        self._usual_root = max(usual, FADING * (self._usual_root or 0.0) + (1 - FADING) * usual)
 
     def begin(self, batch: int, call: int, items: int, *, overdraft: bool = False) -> int | None:
         """A batch begins: promise what it is going to make. The room of its generators, if it has any; the
