@@ -26,6 +26,8 @@ class RunFacts(NamedTuple):
     name: str = ""
     seed: int = 0
     """What items' seeds follow from."""
+    budget_bytes: int | None = None
+    """How much values may take; None: as much as it comes to."""
 
 
 NO_RUN: Final = RunFacts()

@@ -45,7 +45,7 @@ from fanfold.backends.readers import leaving
 from fanfold.backends.stage_plan import StagePlan, stage_plan
 from fanfold.backends.standard_streams import occupy
 from fanfold.backends.values import Unstorable
-from fanfold.blocks.arena import create
+from fanfold.blocks.arena import ARENA_BYTES, create
 from fanfold.columns import Column, Ref, references
 from fanfold.errors import SetupError, SourceError
 from fanfold.plan import Plan
@@ -69,6 +69,10 @@ ARENA_DIR_VARIABLE: Final = "FANFOLD_ARENA_DIR"
 """Names a directory for mapped files in the place of anonymous memory."""
 SPILL_DIR_VARIABLE: Final = "FANFOLD_SPILL_DIR"
 """Names a directory for values that have no room in memory."""
+KEPT_SHARE: Final = 0.25
+"""So much of a run's budget may lie free in arenas, to be used again: fresh memory is slow."""
+KEPT_BYTES: Final = 4 * 1024 * 1024
+"""Each arena keeps at least so much."""
 DESCRIPTORS_PER_WORKER: Final = 3
 """Its arena, its channel and its log."""
 DESCRIPTORS_APART: Final = 64
@@ -109,6 +113,8 @@ class LocalBackend:
         self._log_dir = log_dir
         self._arena_dir = arena_dir or os.environ.get(ARENA_DIR_VARIABLE)
         self._limit = arena_limit_bytes or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        self._keep = ARENA_BYTES
+        """How much free memory an arena keeps."""
         self._spill_dir = spill_dir or os.environ.get(SPILL_DIR_VARIABLE) or tempfile.gettempdir()
         self._pid = os.getpid()
         self._selector = selectors.DefaultSelector()
@@ -153,6 +159,9 @@ class LocalBackend:
         }
         _hide_secrets(plan)
         self._facts = {spec.worker: spec.run for spec in workers}
+        budget = next((spec.run.budget_bytes for spec in workers), None)
+        if budget is not None:
+            self._keep = max(KEPT_BYTES, int(KEPT_SHARE * budget) // (len(workers) + 1))
         for number in (*(spec.worker for spec in workers), _DRIVER_ARENA):
             self._arenas[number] = create(f"arena{number}", directory=self._arena_dir)
         self._arenas[SPILLED] = create("spill", directory=self._spill_dir)
@@ -196,6 +205,7 @@ class LocalBackend:
             self._shelf,
             self._leaving,
             limit_bytes=self._limit,
+            keep_bytes=self._keep,
             contain=contain,
         )
 
@@ -243,6 +253,7 @@ class LocalBackend:
             used=tuple(member.used),
             serials_from=member.lives * _SERIALS_PER_LIFE,
             limit_bytes=self._limit,
+            keep_bytes=self._keep,
             run=self._facts.get(member.number, NO_RUN),
         )
         self._send(member, setup)

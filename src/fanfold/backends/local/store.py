@@ -37,6 +37,7 @@ class ArenaValues:
         used: Blocks of the own arena that a predecessor left in use.
         serials_from: The first serial number, above all that the arena's blocks ever had.
         limit_bytes: How much the own arena may hold.
+        keep_bytes: How much free memory it keeps.
         contain: Exceptions of users' code that make a value unpicklable; others go through.
         kept: Blocks that lie in this process as they are.
     """
@@ -49,6 +50,7 @@ class ArenaValues:
         *,
         serials_from: int = 1,
         limit_bytes: int = ARENA_BYTES,
+        keep_bytes: int = ARENA_BYTES,
         contain: type[BaseException] = BaseException,
         kept: Mapping[BlockRef, Sequence[Any]] = _NOTHING,
     ) -> None:
@@ -63,7 +65,7 @@ class ArenaValues:
         self._writer = (
             None
             if own is None
-            else Writer(descriptors[own], [ref[1:3] for ref in used], limit_bytes)
+            else Writer(descriptors[own], [ref[1:3] for ref in used], limit_bytes, keep_bytes)
         )
         self._serials = itertools.count(serials_from)
         self._encoders: dict[int, Encoder] = {}
