@@ -421,6 +421,8 @@ class Core:
             if batch in self._worker_of and self._worker_of[batch].stage == pool.stage
         ]
         for batch in sorted(batches, key=self.machine.root_of) if len(batches) > 1 else batches:
+            if self._paused(self.machine.batches[batch].call):
+                continue  # its children are not wanted yet
             room = credits.more(batch)
             if not room:
                 self._lacking = True

@@ -27,8 +27,8 @@ ASSUMED: Final = 32
 """A room holds so many items of a call of which nothing is known yet."""
 FIRST_ROOTS: Final = 8
 """How many roots enter before the size of any is known."""
-FADING: Final = 0.9
-"""How fast what is known of a call's sizes gives way to smaller ones; larger ones count at once."""
+FRESH: Final = 0.2
+"""How much the size of the last items counts among those of all."""
 
 
 @dataclass(slots=True)
@@ -122,7 +122,7 @@ class Credits:
     def admitted(self, count: int, size_bytes: int) -> None:
         """Roots have entered, with values of this size."""
         usual = size_bytes / count
-        self._usual_root = max(usual, FADING * (self._usual_root or 0.0) + (1 - FADING) * usual)
+        self._usual_root = _mean(self._usual_root, usual)
 
     def begin(self, batch: int, call: int, items: int, *, overdraft: bool = False) -> int | None:
         """A batch begins: promise what it is going to make. The room of its generators, if it has any; the
@@ -146,9 +146,6 @@ class Credits:
         paid = min(promise.left, size_bytes)
         promise.left -= paid
         self._promised -= paid
-        per_item = promise.made / max(1, promise.items)
-        if per_item > self._usual.get(promise.call, -1.0):
-            self._usual[promise.call] = per_item
         if promise.left < self._room // 2 and promise.call in self._generators:
             self.hungry[batch] = None
 
@@ -188,9 +185,12 @@ class Credits:
         self._promised -= promise.left
         per_item = promise.made / max(1, promise.items)
         usual = self._usual.get(promise.call)
-        self._usual[promise.call] = (
-            per_item if usual is None else max(per_item, FADING * usual + (1 - FADING) * per_item)
-        )
+        self._usual[promise.call] = _mean(usual, per_item)
+
+
+def _mean(known: float | None, size: float) -> float:
+    """A moving mean. What turns out larger shows in the account itself, as soon as it is there."""
+    return size if known is None else (1 - FRESH) * known + FRESH * size
 
 
 class Spilling:
