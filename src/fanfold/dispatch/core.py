@@ -383,11 +383,8 @@ class Core:
                     if held >= pool.max_in_flight and not full and self._more_to_come(chosen):
                         break
                     limit = self._limit(pool, chosen)
-                    if self._credits is not None and not (
-                        limit := self._credits.items(chosen, limit)
-                    ):
-                        self._lacking = True
-                        return
+                    if self._credits is not None:
+                        limit = self._credits.items(chosen, limit)
                     started = self.machine.take(chosen, limit)
                     self._dropped |= started is None
                 if started is None:
@@ -466,12 +463,16 @@ class Core:
                         return
 
     def _next_call(self, pool: Pool) -> int | None:
-        """The call whose oldest ready item has waited longest, if it is not paused."""
+        """The call whose oldest ready item has waited longest, if it is not paused and has credit."""
         oldest = chosen = None
         for call in pool.calls:
             head = self.machine.queues[call].head()
-            if head is not None and (oldest is None or head < oldest) and not self._paused(call):
-                oldest, chosen = head, call
+            if head is None or (oldest is not None and head > oldest) or self._paused(call):
+                continue
+            if self._credits is not None and not self._credits.items(call, 1):
+                self._lacking = True
+                continue
+            oldest, chosen = head, call
         return chosen
 
     def _paused(self, call: int) -> bool:
