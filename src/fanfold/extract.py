@@ -44,7 +44,7 @@ class Judged(Protocol):
 
 def facts(
     plan: Judged, stream: Stream, values: Sequence[Any]
-) -> tuple[tuple[ControlRows, ...], tuple[tuple[int, int, str], ...]]:
+) -> tuple[tuple[ControlRows, ...], tuple[tuple[int, int, str, Path], ...]]:
     """The controls and missing fields of a stream's rows, as :class:`fanfold.protocol.StreamRows` has them.
 
     A row whose path leads nowhere belongs to no label: the field that is missing on the way fails the item
@@ -56,12 +56,13 @@ def facts(
         values: The rows.
     """
     controls = tuple(
-        _control(plan.controls[control], _follow(values, path)) for control, path in stream.controls
+        _control(plan.controls[control], _follow(values, path))._replace(path=path)
+        for control, path in stream.controls
     )
     missing = tuple(
-        found
+        (check, *found, path)
         for check, path in stream.checks
-        if (found := _check(check, plan.checks[check].name, _follow(values, path))) is not None
+        if (found := _check(plan.checks[check].name, _follow(values, path))) is not None
     )
     return controls, missing
 
@@ -98,7 +99,7 @@ def _field(value: Any, name: str) -> Any:
         return _MISSING
 
 
-def _check(check: int, name: str, values: Sequence[Any]) -> tuple[int, int, str] | None:
+def _check(name: str, values: Sequence[Any]) -> tuple[int, str] | None:
     if set(map(type, values)) == {dict} and all(map(contains, values, repeat(name))):
         return None
     rows, text = 0, ""
@@ -106,7 +107,7 @@ def _check(check: int, name: str, values: Sequence[Any]) -> tuple[int, int, str]
         if value is not _MISSING and _field(value, name) is _MISSING:
             rows |= 1 << row
             text = text or describe(value)
-    return (check, rows, text) if rows else None
+    return (rows, text) if rows else None
 
 
 # ------------------------------------------------------------------------------------------- masks, labels

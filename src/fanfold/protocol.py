@@ -31,6 +31,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from fanfold.columns import Column, Ref
 from fanfold.failures import Failure
+from fanfold.plan import Path
 
 
 class Rows(NamedTuple):
@@ -51,6 +52,8 @@ class ControlRows(NamedTuple):
     control: int
     labels: tuple[int, ...]
     illegal: tuple[tuple[int, str], ...] = ()
+    path: Path = ()
+    """Where in the stream's values it was read; one control may have values at several places."""
 
 
 class StreamRows(NamedTuple):
@@ -59,8 +62,9 @@ class StreamRows(NamedTuple):
     port: int
     rows: Rows | None = None
     controls: tuple[ControlRows, ...] = ()
-    missing: tuple[tuple[int, int, str], ...] = ()
-    """Triples (field check, bit set of the rows that lack the field, what such a value has instead)."""
+    missing: tuple[tuple[int, int, str, Path], ...] = ()
+    """A field check, the bit set of the rows that lack the field, what such a value has instead, and where in
+    the stream's values that is."""
 
 
 # ------------------------------------------------------------------------------------------- downwards

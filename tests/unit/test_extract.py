@@ -134,14 +134,14 @@ def missing_of(values: list[Any], name: str = "kind", path: Path = ()) -> Any:
 
 def test_rows_that_lack_a_field_are_told_with_what_they_have():
     assert missing_of([{"kind": 1}, {"kind": 2}]) == ()
-    ((check, rows, text),) = missing_of([{"kind": 1}, {"size": 2}, Page(1), 3])
+    ((check, rows, text, _),) = missing_of([{"kind": 1}, {"size": 2}, Page(1), 3])
     assert (check, rows) == (4, 0b1010) and "size" in text
 
 
 def test_a_check_behind_a_missing_field_says_nothing():
     assert missing_of([{}, {"page": {"kind": 1}}], path=("page",)) == ()
-    ((_, rows, _),) = missing_of([{}, {"page": {}}], path=("page",))
-    assert rows == 0b10
+    ((_, rows, _, path),) = missing_of([{}, {"page": {}}], path=("page",))
+    assert path == ("page",) and rows == 0b10
 
 
 def test_a_property_that_raises_counts_as_missing():
@@ -150,9 +150,9 @@ def test_a_property_that_raises_counts_as_missing():
         def kind(self) -> str:
             raise ValueError("no")
 
-    ((_, rows, _),) = missing_of([Page(1), Odd()])
+    ((_, rows, _, _),) = missing_of([Page(1), Odd()])
     assert rows == 0b10
-    ((_, rows, _),) = missing_of([Odd()])
+    ((_, rows, _, _),) = missing_of([Odd()])
     assert rows == 0b1
 
 

@@ -19,6 +19,7 @@ from fanfold.columns import Ref
 from fanfold.engine.bits import bit_positions, low_offset
 from fanfold.engine.families import Families
 from fanfold.failures import Failure
+from fanfold.plan import Path
 
 SPAN: Final = 1024
 """Items in a full chunk. Larger: fewer objects; smaller: cheaper integers."""
@@ -44,6 +45,10 @@ class Lost:
 
 Segment = tuple[int, Ref, int]
 """Items, the block that holds their values in order, and the row of the first."""
+
+
+FactsKey = tuple[int, int, Path]
+"""A port, a control or -1 - a field check, and the path in the port's values: several may tell of one."""
 
 
 class Chunk(Families):
@@ -89,8 +94,8 @@ class Chunk(Families):
         """By slot: where the values are."""
         self.freed: dict[int, int] | None = None
         """By slot: items whose values were released before their root ended."""
-        self.facts: dict[tuple[int, int], Facts] | None = None
-        """By (port, control): what was reported of masks and labels; by (port, -1 - check): fields."""
+        self.facts: dict[FactsKey, Facts] | None = None
+        """What was reported of masks, labels and fields."""
 
     # ------------------------------------------------------------------------------ outcomes
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fanfold.engine.bits import below, deposit
-from fanfold.engine.chunks import Chunk, Facts
+from fanfold.engine.chunks import Chunk, Facts, FactsKey
 from fanfold.engine.facts import check_key, control_key
 from fanfold.protocol import StreamRows
 
@@ -14,7 +14,8 @@ def place_facts(chunk: Chunk, stream: StreamRows, bits: int, row: int) -> None:
     if chunk.facts is None:
         chunk.facts = {}
     for control in stream.controls:
-        facts = _at(chunk, (stream.port, control_key(control.control)), len(control.labels))
+        key = (stream.port, control_key(control.control), control.path)
+        facts = _at(chunk, key, len(control.labels))
         for label, rows in enumerate(control.labels):
             facts.labels[label] |= deposit(rows >> row & window, bits)
         for illegal_row, text in control.illegal:
@@ -22,15 +23,15 @@ def place_facts(chunk: Chunk, stream: StreamRows, bits: int, row: int) -> None:
                 bit = deposit(1 << (illegal_row - row), bits)
                 facts.illegal |= bit
                 facts.texts.append((bit, text))
-    for check, rows, text in stream.missing:
+    for check, rows, text, path in stream.missing:
         here = deposit(rows >> row & window, bits)
         if here:
-            facts = _at(chunk, (stream.port, check_key(check)), 1)
+            facts = _at(chunk, (stream.port, check_key(check), path), 1)
             facts.labels[0] |= here
             facts.texts.append((here, text))
 
 
-def _at(chunk: Chunk, key: tuple[int, int], labels: int) -> Facts:
+def _at(chunk: Chunk, key: FactsKey, labels: int) -> Facts:
     assert chunk.facts is not None
     facts = chunk.facts.get(key)
     if facts is None:

@@ -238,7 +238,7 @@ def report(
                 labels[here[0]] |= 1 << row
             elif not legal or (control.kind == "label" and not control.rest):
                 illegal.append((row, repr(part)))
-        controls.append(ControlRows(index, tuple(labels), tuple(illegal)))
+        controls.append(ControlRows(index, tuple(labels), tuple(illegal), path))
     missing = []
     for index, path in stream.checks:
         lacking = 0
@@ -247,7 +247,7 @@ def report(
             if found and not _follow(part, (plan.checks[index].name,))[0]:
                 lacking |= 1 << row
         if lacking:
-            missing.append((index, lacking, "something else"))
+            missing.append((index, lacking, "something else", path))
     stored = put(values) if stream.stored else None
     return StreamRows(stream.port, stored, tuple(controls), tuple(missing))
 
