@@ -11,6 +11,7 @@ from fanfold.dispatch.stopping import ON_REQUEST, StopRules
 from fanfold.engine.commands import (
     Command,
     FinishRoots,
+    GrantRoom,
     ReleaseBlocks,
     StartBatch,
     StopRun,
@@ -54,6 +55,8 @@ class Script:
         replicas: int = 1,
         checked: bool = True,
         rules: StopRules = ON_REQUEST,
+        budget_bytes: int | None = None,
+        row_bytes: int = 0,
     ) -> None:
         self.plan = plan
         workers = [
@@ -62,12 +65,14 @@ class Script:
                 (stage, i) for stage in plan.stages for i in range(replicas)
             )
         ]
-        self.core = Core(plan, workers, rules=rules)
+        self.core = Core(plan, workers, rules=rules, budget_bytes=budget_bytes)
+        self._row_bytes = row_bytes
         self.checked = checked
         self.running: list[tuple[int, RunBatch]] = []
         self.results: list[RootResult] = []
         self.released: list[object] = []
         self.restarted: list[int] = []
+        self.grants: list[GrantRoom] = []
         self.on_trim: Callable[[TrimBatch], object] = lambda _: None
         self.stops: list[StopRun] = []
         self._refs = itertools.count(1)
@@ -98,13 +103,15 @@ class Script:
                     self.on_trim(command)
                 case ReleaseBlocks():
                     self.released += command.refs
+                case GrantRoom():
+                    self.grants.append(command)
                 case StopRun():
                     self.stops.append(command)
                 case _:
                     self.restarted.append(getattr(command, "worker", -1))
 
     def rows(self, port: int, count: int) -> StreamRows:
-        return StreamRows(port, Rows(next(self._refs), count))
+        return StreamRows(port, Rows(next(self._refs), count, self._row_bytes * count))
 
     def admit(self, count: int, *, last: bool = True) -> None:
         first = self.core.machine.roots.admitted

@@ -15,8 +15,9 @@ from typing import Final
 
 from tests.mutants.failures import FAILURES
 from tests.mutants.membership import MEMBERSHIP
+from tests.mutants.memory import MEMORY
 from tests.mutants.mutant import Mutant as Mutant
 from tests.mutants.outcomes import OUTCOMES
 from tests.mutants.work import DEAD_WORK, PROBE, VALUES, WORK
 
-MUTANTS: Final = (*MEMBERSHIP, *OUTCOMES, *FAILURES, *WORK, *DEAD_WORK, *PROBE, *VALUES)
+MUTANTS: Final = (*MEMBERSHIP, *OUTCOMES, *FAILURES, *WORK, *DEAD_WORK, *PROBE, *VALUES, *MEMORY)

@@ -32,8 +32,8 @@ WORK: Final = (
     Mutant(
         "a lost batch is not run again",
         "engine/machine.py",
-        "self.queues[batch.call].push_back(entries)",
-        "self.queues[batch.call].push_back(entries[:-1])",
+        "push_back([entry for entry in fresh if entry[1]])",
+        "push_back([entry for entry in fresh if entry[1]][:-1])",
         ("stand-still",),
     ),
     Mutant(

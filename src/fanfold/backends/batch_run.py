@@ -93,7 +93,7 @@ class BatchRun:
         self._trimmed = 0
         self._ask_room = room
         self._room = batch.room
-        self.begun = batch.count
+        self.begun: int = batch.count
         """Tasks that are run: all, unless one waits for room; then those after it are given back."""
         self._task = 0
         """The task at hand, where they are run one by one."""

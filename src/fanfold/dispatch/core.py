@@ -230,6 +230,11 @@ class Core:
         return free
 
     @property
+    def promised_bytes(self) -> int:
+        """What batches at workers are expected to make yet, if memory is bounded."""
+        return 0 if self._credits is None else self._credits.promised_bytes
+
+    @property
     def finished(self) -> bool:
         """The source is exhausted and every root is committed."""
         roots = self.machine.roots
@@ -441,26 +446,32 @@ class Core:
 
     def _carry_oldest(self, credits: Credits, time_s: float, commands: list[Command]) -> None:
         """The oldest open root goes on without credit, with one item at a time and its deepest work first: so
-        what waits for it comes to an end, whatever else takes the memory."""
-        before = self._worker_of.get(self._overdraft)
+        what waits for it comes to an end, whatever else takes the memory. While something of it is at a worker
+        it goes on anyway; more of it then would only add to what waits."""
         root = self.machine.roots.oldest_open()
+        before = self._worker_of.get(self._overdraft)
         if root is None or (before is not None and self._overdraft in before.batches):
             return
+        if self.machine.works_for(root, [b for w in self._workers.values() for b in w.batches]):
+            return
         for pool in self._deepest_first:
-            for worker in pool.workers:
-                for batch in worker.paused:
-                    if self.machine.root_of(batch) == root:
-                        self._overdraft = batch
-                        self._grant(batch, credits.overdraw(batch), time_s, commands)
-                        return
-                if not worker.ready or worker.batches:
+            for batch in (b for worker in pool.workers for b in worker.paused):
+                if self.machine.root_of(batch) == root:
+                    self._overdraft = batch
+                    self._grant(batch, credits.overdraw(batch), time_s, commands)
+                    return
+            for call in pool.calls:
+                if not self.machine.is_ready(call, root):
                     continue
-                for call in pool.calls:
-                    run = self.machine.take_of(call, root)
-                    if run is not None:
-                        self._overdraft = run.batch
-                        self._start(worker, run, time_s, commands, overdraft=True)
-                        return
+                idle = (w for w in pool.workers if w.ready and not w.batches)
+                worker = next(idle, None)
+                if worker is None:
+                    return  # it waits for a worker, and what comes before it waits for it
+                run = self.machine.take_of(call, root)
+                assert run is not None, "an item is ready"
+                self._overdraft = run.batch
+                self._start(worker, run, time_s, commands, overdraft=True)
+                return
 
     def _next_call(self, pool: Pool) -> int | None:
         """The call whose oldest ready item has waited longest, if it is not paused and has credit."""

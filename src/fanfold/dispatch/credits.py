@@ -99,6 +99,11 @@ class Credits:
         """What may be promised yet; less than nothing where values turned out larger than expected."""
         return self.budget_bytes - self._held() - self._promised
 
+    @property
+    def promised_bytes(self) -> int:
+        """What is promised and has not arrived."""
+        return self._promised
+
     def items(self, call: int, wanted: int) -> int:
         """How many of some items of a call may begin now."""
         if not self._stores[call]:

@@ -15,7 +15,7 @@ How an event is handled
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import or_
 from typing import Final
@@ -171,14 +171,38 @@ class Machine:
         """By batch at a worker: tasks that need not run any more, since the last call."""
         return self._ledger.take_trimmed()
 
+    def is_ready(self, call: int, root: int) -> bool:
+        """Whether an item of a root waits in the queue of ``call``."""
+        level = self.plan.nodes[call].level
+        return self.queues[call].has_any(self._items_of(root, level))
+
     def take_of(self, call: int, root: int) -> RunBatch | None:
         """Take one ready item of ``call`` that belongs to a root, wherever it stands in its queue."""
-        chunk = self.roots.chunk(root)
-        bit = 1 << root - chunk.base
         level = self.plan.nodes[call].level
-        below_root = self.roots.items_below(chunk, bit, level) if level else [(chunk, bit)]
-        entries = self.queues[call].take_one(dict(below_root))
+        entries = self.queues[call].take_one(self._items_of(root, level))
         return self._ledger.start(call, entries, 1) if entries else None
+
+    def works_for(self, root: int, numbers: Iterable[int]) -> bool:
+        """Whether one of some batches at workers holds an item of a root that has not ended."""
+        levels: dict[int, dict[Chunk, int]] = {}
+        for batch in filter(None, map(self.batches.get, numbers)):
+            level = self.plan.nodes[batch.call].level
+            if level not in levels:
+                levels[level] = self._items_of(root, level)
+            if any(bits & levels[level].get(chunk, 0) for chunk, bits in batch.unfinished()):
+                return True
+        return False
+
+    def _items_of(self, root: int, level: int) -> dict[Chunk, int]:
+        """All items of a level under a root."""
+        chunk = self.roots.chunk(root)
+        items = {chunk: 1 << root - chunk.base}
+        if level:
+            below_root = self.roots.items_below(chunk, items[chunk], level)
+            items = {}
+            for part, bits in below_root:  # families that lie in several chunks come one by one
+                items[part] = items.get(part, 0) | bits
+        return items
 
     def root_of(self, number: int) -> int:
         """The root of the first unfinished task of a batch at a worker; none if all have ended."""

@@ -144,6 +144,12 @@ class ReadyQueue:
             room = self._take(chunk, live, room, taken, sequence)
         return taken, limit - room
 
+    def has_any(self, wanted: Mapping[Chunk, int]) -> bool:
+        """Whether an item is here that is among some."""
+        return any(
+            bits & wanted.get(chunk, 0) & ~self.dead(chunk) for _, chunk, bits in self.runs()
+        )
+
     def take_one(self, wanted: Mapping[Chunk, int]) -> list[Entry]:
         """Remove the oldest item that is among some, wherever it stands; none if none of them is here."""
         for runs in (self._runs, [(seq, c, bits) for c, (seq, bits) in self._held.items()]):

@@ -9,6 +9,7 @@ import asyncio
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -121,6 +122,23 @@ def counting(n: int, *, break_at: int) -> Iterator[int]:
 def counting_pairs(n: int, *, break_at: int) -> Iterator[Any]:
     for i in range(n):
         yield i if i == break_at else (i, -i)
+
+
+def blobs(n: int, *, size_bytes: int) -> Iterator[bytes]:
+    for i in range(n):
+        yield bytes([i % 256]) * size_bytes
+
+
+def blobs_kill_once(n: int, *, size_bytes: int, at: int, flag: str) -> Iterator[bytes]:
+    """The worker dies for the parent that has so many children, the first time."""
+    if n == at:
+        _die_once(flag)
+    yield from blobs(n, size_bytes=size_bytes)
+
+
+def first_byte(blob: bytes) -> int:
+    time.sleep(0.002)  # a stage that takes its time, not a wait for something
+    return blob[0]
 
 
 class Adder:

@@ -8,7 +8,7 @@ before the rules for records apply, so that a run can be compared with the inter
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -130,6 +130,25 @@ class ObservedRun:
         """Counts so far."""
         return self._core.statistics(time_s)
 
+    @property
+    def held_bytes(self) -> int:
+        """What the values take that were reported and not released."""
+        return self._core.machine.held.size_bytes
+
+    @property
+    def promised_bytes(self) -> int:
+        """What batches at workers are expected to make yet, if memory is bounded."""
+        return self._core.promised_bytes
+
+    @property
+    def oldest_root(self) -> int | None:
+        """The first root that has not ended."""
+        return self._core.machine.roots.oldest_open()
+
+    def works_for(self, root: int, batches: Iterable[int]) -> bool:
+        """Whether one of these batches holds an item of a root that has not ended."""
+        return self._core.machine.works_for(root, batches)
+
     def open_failures(self) -> Sequence[Failure]:
         """What has failed under roots that have not ended."""
         return self._core.open_failures()
@@ -227,6 +246,7 @@ def run_observed(
     span: int = SPAN,
     checked: bool = False,
     rules: StopRules = ON_REQUEST,
+    budget_bytes: int | None = None,
 ) -> Observed:
     """Run ``plan`` over ``roots`` on ``backend`` to its end, and close the backend.
 
@@ -238,13 +258,16 @@ def run_observed(
         span: Items in a full chunk of the engine's state; small ones put every rule to work across chunks.
         checked: Check the engine's invariants after every event (slow).
         rules: Which failures stop the run, as for :class:`ObservedRun`.
+        budget_bytes: How much memory values may take; None: as much as it comes to.
 
     Raises:
         InternalError: An invariant is broken.
         AssertionError: The run hangs: nothing is under way, and it is not finished.
     """
     try:
-        run = ObservedRun(plan, backend, roots, keys, span=span, rules=rules)
+        run = ObservedRun(
+            plan, backend, roots, keys, span=span, rules=rules, budget_bytes=budget_bytes
+        )
         return _to_the_end(run, backend, len(roots), checked=checked)
     finally:
         backend.close()

@@ -11,7 +11,13 @@ import pytest
 from fanfold.backends.base import RecordRefused, RecordsWritten, WriteFailed, WriterClosed
 from fanfold.backends.inline import InlineBackend
 from fanfold.errors import SinkValueError
-from fanfold.protocol import BatchFinished, RootResult, WorkerFailed, WorkerStarted
+from fanfold.protocol import (
+    BatchFinished,
+    BatchPaused,
+    RootResult,
+    WorkerFailed,
+    WorkerStarted,
+)
 from tests.backends import Session, call_plan
 
 
@@ -166,3 +172,37 @@ def test_events_carry_time():
     with Session(InlineBackend(), call_plan(lambda x: x)) as run:
         run.run([1])
         assert run.wait(BatchFinished)[0].time_s > 0
+
+
+# ------------------------------------------------------------------------------------------ room
+
+
+def blobs(n: int) -> Any:
+    for i in range(n):
+        yield bytes([i]) * 1000
+
+
+def test_a_generator_waits_for_room_and_other_batches_run_meanwhile():
+    with Session(InlineBackend(), call_plan(blobs, expand=[[(0, ())]])) as run:
+        first = run.submit([5], room=2000)
+        second = run.submit([1])
+        (pause,) = run.wait(BatchPaused)
+        assert (pause.batch, pause.begun, pause.room) == (first, 1, 2000)
+        assert run.finish(second).sealed == {1: [0]}
+        run.backend.grant(0, first, 1000)
+        run.wait(BatchPaused)
+        run.backend.grant(0, first, 9000)
+        third = run.submit([1])
+        assert len(run.finish(first).children_of(0)) == 5
+        assert not run.told(third).events, "what waited goes before what has not begun"
+        run.finish(third)
+
+
+def test_a_generator_that_waits_ends_when_it_is_trimmed():
+    with Session(InlineBackend(), call_plan(blobs, expand=[[(0, ())]])) as run:
+        batch = run.submit([5], room=1000)
+        run.wait(BatchPaused)
+        run.backend.trim(0, batch, 1)
+        assert list(run.finish(batch).failures) == [0]
+        run.backend.grant(0, batch, 1000)  # too late
+        assert run.backend.poll(0) == []

@@ -79,7 +79,7 @@ def test_a_producer_pauses_while_its_consumer_is_behind() -> None:
     script = Script(fan_out_plan(batch_size=2))
     script.admit(20)
     first, second = script.dispatch()
-    script.expand_all(first, [20, 20])
+    script.expand_all(first, [40, 40])
     assert not [b for b in script.dispatch() if b.call == 0]
     assert second.call == 0  # what was sent before goes on
     while reads := [b for _, b in script.running if b.call == 2]:

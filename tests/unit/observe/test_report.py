@@ -38,6 +38,9 @@ def statistics(**roots: int) -> Statistics:
         roots=roots,
         admitted=10,
         workers=[WorkerTimes(0, "Ocr[0]", "idle", 1.0, 2.0, {"no input": 0.5}, 1)],
+        budget_bytes=1000,
+        peak_bytes=900,
+        pauses=3,
     )
 
 
@@ -107,7 +110,7 @@ def test_the_schema_that_programs_build_on(tmp_path):
     assert set(data) == {
         *("schema", "ok", "run", "pipeline", "backend", "started", "ended", "wall_s"),
         *("first_worker_s", "first_root_s", "root_level", "admitted", "duplicates", "roots"),
-        "unreadable",
+        *("unreadable", "memory"),
         *("levels", "calls", "workers", "failures", "stopped", "outputs", "run_dir"),
     }
     assert set(data["calls"][0]) == {
@@ -124,6 +127,7 @@ def test_the_schema_that_programs_build_on(tmp_path):
         }
     ]
     assert data["failures"][0]["example"]["key"] == "a.pdf"
+    assert data["memory"] == {"budget_bytes": 1000, "peak_bytes": 900, "pauses": 3}
 
 
 def test_the_summary_says_what_failed_where_and_where_things_are():

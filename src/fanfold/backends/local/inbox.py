@@ -46,6 +46,8 @@ class Inbox:
         self._paused: set[int] = set()
         self._resumed: deque[int] = deque()
         """Batches that had paused and may go on."""
+        self._unheard: set[int] = set()
+        """Batches of which tasks were trimmed since they asked."""
         self._looked_s = 0.0
 
     def serve(
@@ -102,18 +104,22 @@ class Inbox:
         return room
 
     def paused(self, batch: int) -> None:
-        """A batch waits for more room, or to be trimmed."""
+        """A batch waits for more room, or to be trimmed; that may have been told since it asked."""
         self._paused.add(batch)
+        if batch in self._unheard:
+            self._resume(batch)
 
     def ended(self, batch: int) -> None:
         """A batch is done with."""
         self._trimmed.pop(batch, None)
         self._rooms.pop(batch, None)
+        self._unheard.discard(batch)
 
     def trimmed(self, batch: int) -> int:
         """Which tasks of a batch need not run any more, as far as is known by now."""
         if time.perf_counter() - self._looked_s >= LOOK_S:
             self._look()
+        self._unheard.discard(batch)
         return self._trimmed.get(batch, 0)
 
     def _look(self) -> None:
@@ -130,6 +136,7 @@ class Inbox:
         if message.trim is not None:
             batch, tasks = message.trim
             self._trimmed[batch] = self._trimmed.get(batch, 0) | tasks
+            self._unheard.add(batch)
             self._resume(batch)
         if message.grant is not None:
             batch, more = message.grant

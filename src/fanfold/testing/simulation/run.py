@@ -24,6 +24,7 @@ from fanfold.testing.memory import ROW_BYTES
 from fanfold.testing.observing import ObservedRun
 from fanfold.testing.simulation.case import Case
 from fanfold.testing.simulation.checks import (
+    Budget,
     IdleWorkers,
     Violation,
     broken_invariants,
@@ -110,6 +111,7 @@ class _Run:
         self._random = Random(case.seed)
         self._timeline = Timeline[Any](self._random)
         self._workers = SimulatedWorkers(self._random, case.timing, case.faults, self._timeline)
+        self._budget: Budget | None = None
         self._waiting = 0
         """Roots that the source has and nobody admitted yet."""
         self.simulated = Simulated()
@@ -126,14 +128,17 @@ class _Run:
             text = f"{type(error).__name__}: {error}"
             raise Violated(Violation("case", text)) from error
         self._limit = event_limit(meaning, self._workers_of(plan), len(self._case.faults))
+        budget_bytes = None if self._case.budget is None else self._case.budget * ROW_BYTES
         self._run = ObservedRun(
             plan,
             self._workers,
             roots,
             span=self._case.span,
             listener=self._answered,
-            budget_bytes=None if self._case.budget is None else self._case.budget * ROW_BYTES,
+            budget_bytes=budget_bytes,
         )
+        if budget_bytes is not None:
+            self._budget = Budget(plan, self._run, budget_bytes)
         self._idle = IdleWorkers(plan, self._run, self._workers)
         self._sow(len(roots))
         while not self._run.over:
@@ -147,11 +152,13 @@ class _Run:
         run, timeline = self._run, self._timeline
         run.dispatch(timeline.now_s)
         self._commit_later()
+        if self._budget is not None:
+            self._demand(self._budget.complaints())
         if self._is_checked():
             self._demand(started_wrongly(run))
         if run.over:
             return
-        if self._case.budget is None:  # else workers may be idle for want of credit
+        if self._budget is None:  # else workers may be idle for want of credit
             self._demand(self._idle.complaints(timeline.now_s))
         if timeline.next_s is None:
             self._demand([Violation("stand-still", "nothing will happen, and the run is not over")])
@@ -173,6 +180,8 @@ class _Run:
             case Heard():
                 event = self._workers.heard(thing)
                 self._note(event)
+                if self._budget is not None:
+                    self._budget.heard(event)
                 self._run.take_in(event)
             case _Arrival():
                 self._waiting += thing.count
@@ -197,7 +206,9 @@ class _Run:
 
     def _admit(self) -> None:
         """Admit what the source has, as far as there is room."""
-        while self._waiting and self._run.room() > 0:
+        while self._waiting and (room := self._run.room()) > 0:
+            if self._budget is not None:
+                self._demand(self._budget.admission(room))
             before = self._run.admitted
             self._run.admit(self._waiting, self._timeline.now_s)
             self._waiting -= self._run.admitted - before
@@ -229,6 +240,8 @@ class _Run:
         found += broken_invariants(run)
         found += unequal(plan, meaning, run.observed)
         found += items_run_again(plan, meaning, self._workers)
+        if self._budget is not None:
+            found += self._budget.at_the_end()
         if self._workers.blocks_left:
             found.append(Violation("leak", f"{self._workers.blocks_left} blocks are left"))
 
@@ -253,6 +266,8 @@ class _Run:
             self._write(f"{self._timeline.now_s!r} {thing!r}")
 
     def _answered(self, command: Command) -> None:
+        if self._budget is not None:
+            self._budget.answered(command)
         if self._log is not None:
             self._write(f"  {command!r}")
 

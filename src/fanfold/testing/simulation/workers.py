@@ -137,9 +137,9 @@ class SimulatedWorkers:
         self._go_on(worker)
 
     def trim(self, worker: int, batch: int, tasks: int) -> None:
-        """Leave out tasks of a batch that has not begun."""
+        """Leave out tasks of a batch that has not begun; have one go on that has paused, or is about to."""
         self._teller.trim(batch, tasks)
-        if batch in self._workers[worker].paused:
+        if batch in self._rooms:  # it need not wait, though nobody may know yet that it does
             self._rooms[batch] = inf
             self._resume(worker, batch)
 

@@ -27,8 +27,8 @@ class Sender:
         return [message for message in found if message is not None]
 
 
-def batch(number: int) -> RunBatch:
-    return RunBatch(number, 0, 4, ())
+def batch(number: int, room: int | None = None) -> RunBatch:
+    return RunBatch(number, 0, 4, (), room=room)
 
 
 def test_what_is_trimmed_before_a_batch_begins_is_known_then() -> None:
@@ -52,3 +52,128 @@ def test_freed_blocks_come_along_with_any_message() -> None:
     sender = Sender(Work(batch(1), ((0, 1, 2),)), Work(None, ((0, 3, 4),)), None)  # type: ignore[arg-type]
     sender.inbox.next()
     assert sender.freed == [(0, 1, 2), (0, 3, 4)]
+
+
+# ------------------------------------------------------------------------------------------ room
+
+
+def paused(*messages: Work | None) -> Sender:
+    """Batch 1 has used up its room of 100 and waits; these messages are on their way."""
+    sender = Sender(Work(batch(1, room=100)))
+    sender.inbox.next()
+    assert sender.inbox.trimmed(1) == 0
+    assert sender.inbox.room(1) == 100
+    sender.inbox.paused(1)
+    sender.messages.extend(messages)
+    return sender
+
+
+def test_a_batch_without_a_bound_has_none_whatever_is_granted() -> None:
+    sender = Sender(Work(batch(1)), Work(grant=(1, 50)), None)
+    sender.inbox.next()
+    assert sender.inbox.room(1) is None
+
+
+def test_room_that_was_granted_on_the_way_is_there_when_it_is_asked_for() -> None:
+    sender = Sender(Work(batch(1, room=100)), None)
+    sender.inbox.next()
+    sender.messages.extendleft([Work(grant=(1, 50)), Work(grant=(1, 7))])
+    assert sender.inbox.room(1) == 157
+
+
+def test_a_batch_that_paused_goes_on_when_it_is_granted_room() -> None:
+    inbox = paused(Work(batch(2)), Work(grant=(1, 50)), None).inbox
+    assert inbox.next() == 1, "before what has not begun"
+    assert inbox.room(1) == 150
+    assert inbox.next() == batch(2)
+    assert inbox.next() is None
+
+
+def test_a_batch_that_paused_waits_behind_others_while_it_is_granted_nothing() -> None:
+    sender = paused(Work(batch(2)), Work(batch(3, room=10)), None)
+    assert sender.inbox.next() == batch(2)
+    assert sender.inbox.next() == batch(3, room=10)
+    assert sender.inbox.next() is None
+
+
+def test_a_batch_that_paused_goes_on_when_it_is_trimmed() -> None:
+    inbox = paused(Work(trim=(1, 0b1000)), None).inbox
+    assert inbox.next() == 1
+    assert inbox.trimmed(1) == 0b1000
+
+
+def test_a_batch_goes_on_once_for_any_number_of_grants() -> None:
+    inbox = paused(Work(grant=(1, 5)), Work(grant=(1, 5)), Work(trim=(1, 1)), None).inbox
+    assert inbox.next() == 1
+    assert inbox.room(1) == 110
+    assert inbox.next() is None
+
+
+def test_batches_that_paused_go_on_in_the_order_of_their_grants() -> None:
+    sender = Sender(Work(batch(1, room=1)), Work(batch(2, room=1)))
+    for number in (1, 2):
+        sender.inbox.next()
+        sender.inbox.paused(number)
+    sender.messages.extend([Work(grant=(2, 5)), Work(grant=(1, 5)), None])
+    assert [sender.inbox.next(), sender.inbox.next(), sender.inbox.next()] == [2, 1, None]
+
+
+def test_what_is_trimmed_while_a_batch_asks_for_room_is_not_overheard() -> None:
+    sender = Sender(Work(batch(1, room=100)))
+    sender.inbox.next()
+    assert sender.inbox.trimmed(1) == 0
+    sender.messages.append(Work(trim=(1, 0b1)))
+    assert sender.inbox.room(1) == 100
+    sender.inbox.paused(1)
+    sender.messages.append(None)
+    assert sender.inbox.next() == 1
+
+
+def test_what_a_batch_knows_to_be_trimmed_does_not_wake_it() -> None:
+    sender = Sender(Work(batch(1, room=100)), Work(trim=(1, 0b1)))
+    sender.inbox.next()
+    assert sender.inbox.trimmed(1) == 0b1
+    sender.inbox.paused(1)
+    sender.messages.append(None)
+    assert sender.inbox.next() is None
+
+
+def test_what_comes_for_a_batch_that_has_ended_has_no_effect() -> None:
+    sender = Sender(Work(batch(1, room=100)))
+    sender.inbox.next()
+    sender.inbox.ended(1)
+    sender.messages.extend([Work(grant=(1, 50)), Work(trim=(1, 1)), None])
+    assert sender.inbox.next() is None
+    assert sender.inbox.room(1) is None
+
+
+class Runner:
+    """Pauses each batch that has a bound, once, and keeps a diary."""
+
+    def __init__(self) -> None:
+        self.diary: list[object] = []
+
+    def run(self, work: RunBatch, *, wait_s: float = 0.0) -> bool:
+        self.diary.append(("run", work.batch))
+        return work.room is None
+
+    def resume(self, number: int) -> bool:
+        self.diary.append(("resume", number))
+        return True
+
+
+def test_a_replica_runs_other_batches_while_one_waits_and_goes_on_with_it() -> None:
+    sender = Sender(Work(batch(1, room=1)), Work(batch(2)), Work(batch(3)))
+    runner = Runner()
+
+    def end() -> None:
+        runner.diary.append("end")
+        if ("run", 2) in runner.diary and ("resume", 1) not in runner.diary:
+            sender.messages.extend([Work(grant=(1, 9)), None])
+
+    sender.inbox.serve(runner, lambda number: runner.diary.append(number), end)  # type: ignore[arg-type]
+    told = [entry for entry in runner.diary if isinstance(entry, tuple)]
+    assert told == [("run", 1), ("run", 2), ("resume", 1), ("run", 3)]
+    assert [entry for entry in runner.diary if isinstance(entry, int)] == [1, 2, 1, 3]
+    assert runner.diary.count("end") == 4
+    assert sender.inbox.room(1) is None, "it has ended"

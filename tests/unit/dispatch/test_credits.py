@@ -1,0 +1,209 @@
+"""The account of a run's memory: what is promised, what is learned, who gets room."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from fanfold.dispatch.credits import ASSUMED, ROOM_BYTES, ROOMS, Credits
+from fanfold.plan import Plan
+from tests.plans import fan_out_plan
+
+PAGES, READ = 0, 2
+BUDGET = 16_000
+ROOM = BUDGET // ROOMS
+ASSUMED_BYTES = ROOM / ASSUMED
+
+
+def plan(*, stored: bool = True) -> Plan:
+    """A generator of pages, and a stage that reads them."""
+    found = fan_out_plan(batch_size=None)
+    stages = (dataclasses.replace(found.stages[0], generator=True), *found.stages[1:])
+    if stored:
+        return dataclasses.replace(found, stages=stages)
+    (read,) = found.streams[READ].items
+    nothing = dataclasses.replace(
+        found.streams[READ], items=(dataclasses.replace(read, stored=False),)
+    )
+    return dataclasses.replace(found, stages=stages, streams={**found.streams, READ: nothing})
+
+
+class Account:
+    """Credits whose blocks take what a test says."""
+
+    def __init__(self, budget_bytes: int = BUDGET, *, stored: bool = True) -> None:
+        self.held = 0
+        self.credits = Credits(plan(stored=stored), budget_bytes, lambda: self.held)
+
+    def run(self, batch: int, call: int, sizes: list[int]) -> None:
+        """A batch from its beginning to its end, which leaves nothing."""
+        self.credits.begin(batch, call, len(sizes))
+        for size in sizes:
+            self.credits.made(batch, size)
+        self.credits.ended(batch)
+
+
+def test_of_a_call_that_nothing_is_known_of_little_is_assumed() -> None:
+    account = Account()
+    assert account.credits.items(READ, 10_000) == int(BUDGET / ASSUMED_BYTES)
+    account.credits.begin(1, READ, 100)
+    assert account.credits.promised_bytes == int(100 * ASSUMED_BYTES)
+
+
+def test_larger_sizes_count_at_once_and_smaller_ones_little_by_little() -> None:
+    account = Account()
+    account.run(1, READ, [100, 100])
+    assert account.credits.items(READ, 10_000) == BUDGET // 100
+    account.run(2, READ, [400])
+    assert account.credits.items(READ, 10_000) == BUDGET // 400
+    account.run(3, READ, [100])
+    assert account.credits.items(READ, 10_000) == int(BUDGET / 370)
+
+
+def test_what_a_batch_makes_is_known_before_it_ends() -> None:
+    account = Account()
+    account.credits.begin(1, READ, 2)
+    account.credits.made(1, 8000)
+    assert account.credits.items(READ, 100) == int((BUDGET - account.credits.promised_bytes) / 4000)
+
+
+def test_promises_are_paid_back_as_values_arrive_and_at_the_end() -> None:
+    account = Account()
+    account.run(1, READ, [1000])
+    account.credits.begin(2, READ, 3)
+    assert account.credits.promised_bytes == 3000
+    account.credits.made(2, 1000)
+    account.held = 1000
+    assert (account.credits.promised_bytes, account.credits.free_bytes) == (2000, BUDGET - 3000)
+    account.credits.made(2, 5000)
+    assert account.credits.promised_bytes == 0, "more than was promised is no debt"
+    account.credits.begin(3, READ, 1)
+    account.credits.ended(2)
+    account.credits.ended(3)
+    account.credits.ended(3)
+    assert account.credits.promised_bytes == 0
+
+
+def test_what_comes_of_an_unknown_batch_is_nobodys() -> None:
+    account = Account()
+    account.credits.made(7, 1000)
+    account.credits.ended(7)
+    assert not account.credits.paused(7, 1, 0)
+    assert account.credits.free_bytes == BUDGET
+
+
+def test_where_values_take_it_all_nothing_begins() -> None:
+    account = Account()
+    account.run(1, READ, [1000])
+    account.held = BUDGET - 2500
+    assert account.credits.items(READ, 8) == 2
+    account.held = BUDGET - 500
+    assert account.credits.items(READ, 8) == 0
+    account.held = BUDGET + 5000
+    assert account.credits.items(READ, 8) == account.credits.items(PAGES, 8) == 0
+
+
+def test_a_call_that_makes_next_to_nothing_begins_while_anything_is_free() -> None:
+    account = Account()
+    account.run(1, READ, [0, 0])
+    assert account.credits.items(READ, 500) == 500
+    account.held = BUDGET
+    assert account.credits.items(READ, 500) == 0
+
+
+def test_a_call_whose_values_nobody_keeps_needs_no_credit() -> None:
+    account = Account(stored=False)
+    account.held = BUDGET * 2
+    assert account.credits.items(READ, 500) == 500
+    assert account.credits.begin(1, READ, 500) is None
+    assert account.credits.promised_bytes == 0
+
+
+def test_rooms_are_a_share_of_the_budget_and_no_larger_than_is_of_use() -> None:
+    for budget, room in ((BUDGET, ROOM), (64 * ROOMS * ROOM_BYTES, ROOM_BYTES)):
+        account = Account(budget)
+        account.run(1, PAGES, [budget])
+        assert account.credits.begin(2, PAGES, 1) == room
+        assert account.credits.begin(3, READ, 1) is None, "only generators wait for room"
+
+
+def test_a_generator_gets_the_room_that_its_items_usually_take() -> None:
+    account = Account()
+    account.run(1, PAGES, [100])
+    assert account.credits.begin(2, PAGES, 3) == 300
+    assert account.credits.promised_bytes == 300
+
+
+def test_a_generator_that_has_little_room_left_asks_and_gets_more_while_there_is_credit() -> None:
+    account = Account()
+    account.run(1, PAGES, [50 * ROOM])
+    credits = account.credits
+    assert credits.begin(2, PAGES, 1) == ROOM
+    credits.made(2, ROOM // 4)
+    assert list(credits.hungry) == []
+    credits.made(2, ROOM // 2)
+    assert list(credits.hungry) == [2]
+    assert credits.more(2) == ROOM
+    assert (list(credits.hungry), credits.promised_bytes) == ([], ROOM // 4 + ROOM)
+
+
+def test_what_was_released_beyond_the_room_is_granted_with_what_comes_next() -> None:
+    account = Account()
+    account.run(1, PAGES, [50 * ROOM])
+    credits = account.credits
+    credits.begin(2, PAGES, 1)
+    credits.made(2, 3 * ROOM)
+    assert credits.more(2) == 2 * ROOM + ROOM
+    assert credits.promised_bytes == ROOM, "what has been released is held, not promised"
+
+
+def test_without_credit_there_is_no_more_room_and_the_asking_goes_on() -> None:
+    account = Account()
+    account.run(1, PAGES, [50 * ROOM])
+    credits = account.credits
+    credits.begin(2, PAGES, 1)
+    credits.made(2, ROOM)
+    account.held = BUDGET - ROOM // 5
+    assert credits.more(2) == 0
+    assert list(credits.hungry) == [2]
+    account.held = BUDGET - ROOM // 2
+    assert credits.more(2) == ROOM // 2
+
+
+def test_a_generator_that_pauses_waits_for_more_and_what_it_did_not_use_is_free() -> None:
+    account = Account()
+    account.run(1, PAGES, [ROOM // 4])
+    credits = account.credits
+    room = credits.begin(2, PAGES, 4)
+    assert room == ROOM
+    credits.made(2, ROOM // 2)
+    assert credits.paused(2, 1, ROOM)
+    assert (credits.promised_bytes, list(credits.hungry)) == (0, [2])
+    credits.ended(2)
+    assert list(credits.hungry) == []
+    assert credits.begin(3, PAGES, 1) == ROOM // 2, "one item made that: the others were given back"
+
+
+def test_a_pause_that_did_not_know_of_room_on_its_way_is_no_waiting() -> None:
+    account = Account()
+    account.run(1, PAGES, [50 * ROOM])
+    credits = account.credits
+    room = credits.begin(2, PAGES, 1)
+    assert room is not None
+    credits.made(2, room)
+    more = credits.more(2)
+    before = credits.promised_bytes
+    assert not credits.paused(2, 1, room)
+    assert (credits.promised_bytes, list(credits.hungry)) == (before, [])
+    assert credits.paused(2, 1, room + more)
+
+
+def test_without_credit_a_generator_goes_on_by_one_child() -> None:
+    account = Account()
+    account.run(1, PAGES, [50 * ROOM])
+    credits = account.credits
+    assert credits.begin(2, PAGES, 1, overdraft=True) == 1
+    assert credits.promised_bytes == 0
+    credits.made(2, 500)
+    assert credits.overdraw(2) == 499 + 1
+    assert credits.promised_bytes == 0
+    assert credits.paused(2, 1, 501)
