@@ -72,6 +72,8 @@ class StageSpec:
     """Entry point on the instance; None means to call it (a class's ``__call__``)."""
     batch_size: int | None = None
     """None: one item at a time. A number, 1 too: lists of up to so many."""
+    linger_s: float | None = None
+    """How long a batch that is not full waits for more while a worker is idle."""
     replicas: int = 1
     cpus: int = 1
     """Cores that one replica may keep busy; OpenMP, BLAS and the like are sized to it."""

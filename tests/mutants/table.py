@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.mutants.batches import BATCHES
 from tests.mutants.failures import FAILURES
 from tests.mutants.membership import MEMBERSHIP
 from tests.mutants.mutant import Mutant as Mutant
 from tests.mutants.outcomes import OUTCOMES
 from tests.mutants.work import DEAD_WORK, PROBE, VALUES, WORK
 
-MUTANTS: Final = (*MEMBERSHIP, *OUTCOMES, *FAILURES, *WORK, *DEAD_WORK, *PROBE, *VALUES)
+MUTANTS: Final = (*MEMBERSHIP, *OUTCOMES, *FAILURES, *WORK, *BATCHES, *DEAD_WORK, *PROBE, *VALUES)

@@ -195,7 +195,10 @@ def test_a_replacement_must_have_as_many_outputs():
         ("nothing.replicas", "Stages: Ocr, pages, read"),
         ("zzz", "Settings: weights, dpi. Stages: Ocr, pages, read."),
         ("Ocr.batchsize", "Did you mean 'batch_size'?"),
-        ("Ocr.outputs", "Known: batch_size, cpus, max_in_flight, on_error, probe, replicas"),
+        (
+            "Ocr.outputs",
+            "Known: batch_size, cpus, linger_s, max_in_flight, on_error, probe, replicas",
+        ),
     ],
 )
 def test_an_unknown_key_is_told_with_the_known_ones(key, hint):
@@ -203,6 +206,16 @@ def test_an_unknown_key_is_told_with_the_known_ones(key, hint):
         with pytest.raises(ff.DefinitionError) as caught:
             to_text.using({key: value})
         assert caught.value.code == "FF221" and hint in caught.value.hint
+
+
+def test_how_batches_form_may_be_changed_also_by_text():
+    changed = to_text.using({"Ocr.linger_s": to_text.parse("Ocr.linger_s", "0.25")})
+    assert {stage.name: stage.linger_s for stage in changed.plan().stages}["Ocr"] == 0.25
+    fake = to_text.using({"Ocr.linger_s": 2}).using({"Ocr": lambda images, **_: images})
+    assert {stage.name: stage.linger_s for stage in fake.plan().stages}["Ocr"] == 2.0
+    assert "lingering 0.25 s" in changed.explain()
+    with pytest.raises(ff.DefinitionError, match="FF112 .* stage 'read' takes one item at a time"):
+        to_text.using({"read.linger_s": 1.0})
 
 
 def test_a_wrong_value_of_an_option_is_told():

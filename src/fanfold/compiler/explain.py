@@ -102,8 +102,13 @@ def _how(stage: StageSpec) -> str:
         return "one item at a time, yields children"
     if stage.batch_size is not None:
         going = f", {stage.max_in_flight} going" if stage.asynchronous else ""
-        return f"batches of up to {stage.batch_size}{going}"
+        return f"batches of up to {stage.batch_size}{_forming(stage)}{going}"
     return f"{stage.max_in_flight} items going" if stage.asynchronous else "one item at a time"
+
+
+def _forming(stage: StageSpec) -> str:
+    """What else is said of how batches form."""
+    return "" if stage.linger_s is None else f", lingering {stage.linger_s:g} s"
 
 
 def _pools(plan: Plan) -> list[list[str]]:

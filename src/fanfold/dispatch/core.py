@@ -9,6 +9,9 @@ Policy
   waited longest is served first.
 * An idle worker takes what is there, up to a full batch. A second batch is sent ahead to a busy worker only
   when no replica is idle and it would be full (or nothing more can come).
+* Where a stage lingers (``linger_s``) an idle worker waits too, until the batch is full, its oldest item has
+  waited so long, or nothing more can come: the source is exhausted or there is no room, and no call above runs
+  anything or has anything ready that is not paused. :attr:`Core.due_s` says when to look again.
 * A stage that takes one item at a time gets several in one message when they are short (about
   :data:`MESSAGE_S` of work), each of which still runs, fails and is reported by itself.
 * A call pauses while one that consumes its output has a long queue (:meth:`Core._backlog`). What is queued
@@ -22,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
+from fanfold.dispatch.linger import Lingering
 from fanfold.dispatch.pool import (
     AHEAD,
     BUSY,
@@ -109,6 +113,7 @@ class Core:
                 tuple(call.index for call in plan.calls() if call.stage == stage.index),
                 stage.batch_size,
                 stage.max_in_flight,
+                lingers=stage.linger_s is not None,
             )
             for stage in plan.stages
         }
@@ -121,6 +126,15 @@ class Core:
         self._pool_of_call = {call: pool for pool in self._pools.values() for call in pool.calls}
         self._consumers = _consuming_calls(plan)
         self._producers = _producing_calls(plan)
+        self._lingering = Lingering(
+            {
+                call.index: linger_s
+                for call in plan.calls()
+                if (linger_s := plan.stages[call.stage].linger_s) is not None
+            }
+        )
+        self.due_s: float | None = None
+        """When work must be dispatched again though nothing happens: a batch has lingered long enough then."""
         self._exhausted = False
         self._dropped = False
         """Whether this dispatch met a queue that held nothing but items whose roots have ended."""
@@ -167,10 +181,12 @@ class Core:
     def dispatch(self, time_s: float) -> list[Command]:
         """Give work to workers; call it after the events of one poll were handled."""
         commands: list[Command] = []
+        self._lingering.look(self.machine.queues, time_s)
         self._dropped = True
         # A queue that is found to hold nothing of use may have held back a pool that was served before it.
         while self._dropped:
             self._dropped = False
+            self.due_s = None
             for pool in self._pools.values():
                 self._serve(pool, time_s, commands)
         return commands
@@ -278,7 +294,7 @@ class Core:
         if waiting:
             # Nothing is sent ahead while items wait to run alone, or no worker would ever be free for them.
             self._serve_batches(pool, time_s, commands, 1 if alone else pool.held)
-            if any(queues[call].count for call in pool.calls):
+            if any(queues[call].count for call in pool.calls) and not pool.lingers:
                 self._note_idle(pool, DOWNSTREAM_FULL, time_s)
                 return
         self._note_idle(pool, NO_INPUT, time_s)
@@ -303,10 +319,10 @@ class Core:
                     continue
                 started = None
                 while started is None:  # a queue may hold nothing but items whose roots have ended
-                    chosen = self._next_call(pool)
+                    chosen = self._next_call(pool, time_s, idle=held < pool.max_in_flight)
                     if chosen is None:
                         return
-                    full = self.machine.queues[chosen].count >= (pool.batch_size or 1)
+                    full = self._is_full(pool, chosen)
                     if held >= pool.max_in_flight and not full and self._more_to_come(chosen):
                         break
                     started = self.machine.take(chosen, self._limit(pool, chosen))
@@ -330,14 +346,52 @@ class Core:
         worker.enter(BUSY, time_s)
         commands.append(StartBatch(worker.number, run))
 
-    def _next_call(self, pool: Pool) -> int | None:
-        """The call whose oldest ready item has waited longest, if it is not paused."""
+    def _next_call(self, pool: Pool, time_s: float, *, idle: bool) -> int | None:
+        """The call whose oldest ready item has waited longest, if it is not paused and does not linger.
+
+        Args:
+            pool: Whose calls.
+            time_s: Now.
+            idle: It is for a worker that has nothing to do.
+        """
         oldest = chosen = None
         for call in pool.calls:
             head = self.machine.queues[call].head()
-            if head is not None and (oldest is None or head < oldest) and not self._paused(call):
+            if head is None or (oldest is not None and head > oldest) or self._paused(call):
+                continue
+            if not (pool.lingers and self._lingers(pool, call, time_s, idle=idle)):
                 oldest, chosen = head, call
         return chosen
+
+    def _is_full(self, pool: Pool, call: int) -> bool:
+        """Whether the next batch of a call needs nothing more."""
+        return self.machine.queues[call].count >= (pool.batch_size or 1)
+
+    def _lingers(self, pool: Pool, call: int, time_s: float, *, idle: bool) -> bool:
+        """Whether the next batch of a call still waits for more; if a worker is idle, notes until when."""
+        if self._is_full(pool, call) or not self._can_come(call):
+            return False
+        oldest = self.machine.queues[call].oldest()
+        assert oldest is not None, "only a call with ready items lingers"
+        due_s = self._lingering.due_s(call, oldest)
+        if time_s >= due_s:
+            return False
+        if idle and (self.due_s is None or due_s < self.due_s):
+            self.due_s = due_s
+        return True
+
+    def _can_come(self, call: int) -> bool:
+        """Whether items may become ready at a call before anything else goes on: what is paused counts as
+        nothing, since it may be paused for as long as this very call's items are not run."""
+        if not self._exhausted and self.room() > 0:
+            return True
+        machine = self.machine
+        return any(
+            machine.counts[c].running
+            or machine.queues[c].alone
+            or (machine.queues[c].count and not self._paused(c))
+            for c in self._producers[call]
+        )
 
     def _paused(self, call: int) -> bool:
         for consumer in self._consumers[call]:

@@ -40,7 +40,18 @@ class ReadyQueue:
         probe: Which items wait for a sibling's first result.
     """
 
-    __slots__ = ("_held", "_output", "_probe", "_runs", "_sequence", "alone", "count", "total")
+    __slots__ = (
+        "_held",
+        "_marked",
+        "_newest",
+        "_output",
+        "_probe",
+        "_runs",
+        "_sequence",
+        "alone",
+        "count",
+        "total",
+    )
 
     def __init__(self, sequence: Iterator[int], output: int, probe: Probe) -> None:
         self._sequence = sequence
@@ -49,6 +60,10 @@ class ReadyQueue:
         self._runs: deque[tuple[int, Chunk, int]] = deque()
         self._held: dict[Chunk, tuple[int, int]] = {}
         """Items that the probe holds back, by chunk: the run's sequence, and which."""
+        self._newest = 0
+        """The sequence of the run that came last."""
+        self._marked = 0
+        """Runs up to this sequence grow no more (:meth:`mark`)."""
         self.alone: deque[Retry] = deque()
         """Items to run one by one, each with a worker to itself."""
         self.count = 0
@@ -59,11 +74,12 @@ class ReadyQueue:
     def push(self, chunk: Chunk, bits: int) -> None:
         """Items became ready."""
         runs = self._runs
-        if runs and runs[-1][1] is chunk:
+        if runs and runs[-1][1] is chunk and runs[-1][0] > self._marked:
             first, _, before = runs[-1]
             runs[-1] = (first, chunk, before | bits)
         else:
-            runs.append((next(self._sequence), chunk, bits))
+            self._newest = next(self._sequence)
+            runs.append((self._newest, chunk, bits))
         size = bits.bit_count()
         self.count += size
         self.total += size
@@ -91,6 +107,17 @@ class ReadyQueue:
         if self._runs:
             return self._runs[0][0]
         return next(iter(self._held.values()))[0] if self._held else None
+
+    def oldest(self) -> int | None:
+        """The sequence of the oldest run, those that are held back among them, or None."""
+        heads = [sequence for sequence, _ in self._held.values()]
+        return min([*heads, self._runs[0][0]] if self._runs else heads, default=None)
+
+    def mark(self) -> int:
+        """The sequence of the newest run. What comes from now on makes new ones, so that nothing passes for
+        older than it is."""
+        self._marked = self._newest
+        return self._newest
 
     def alarm(self) -> None:
         """Items were given up because of a sibling."""

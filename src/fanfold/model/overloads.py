@@ -74,16 +74,18 @@ class Options(TypedDict, total=False):
     identities: bool
 
 
-class BatchOptions(Options):
+class BatchOptions(Options, total=False):
     """Options of a batched stage."""
 
     batch_size: Required[int]
+    linger_s: float | None
 
 
 class MethodOptions(Options, total=False):
     """Options with the name of an entry point; the target need not be callable itself."""
 
     batch_size: int | None
+    linger_s: float | None
     outputs: int | tuple[str, ...] | list[str]
     method: Required[str | None]
 
@@ -92,6 +94,7 @@ class OtherOptions(Options, total=False):
     """Options under which the types of a stage's ports are not known."""
 
     batch_size: int | None
+    linger_s: float | None
     outputs: int | tuple[str, ...] | list[str]
 
 

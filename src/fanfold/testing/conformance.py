@@ -29,7 +29,7 @@ from fanfold.plan import Plan
 from fanfold.testing import conformance_stages as s
 from fanfold.testing.comparison import Seen, compare, compare_failures
 from fanfold.testing.interpreter import interpret
-from fanfold.testing.observing import Observed, run_observed
+from fanfold.testing.observing import HANG_S, Observed, run_observed
 from fanfold.testing.sketches import plan_of
 
 PAGES = ff.stage(s.upto, batch_size=4)
@@ -95,6 +95,20 @@ class BackendConformance(ABC):
 
         many = 2_500
         assert self.check(pipeline, [1, many]) == [[[1], list(range(1, many + 1))]]
+
+    def test_batches_that_linger_are_full_but_the_last(self) -> None:
+        """They do not wait for what cannot come: then this would take its half minute."""
+
+        @ff.pipeline(level="document")
+        def pipeline(n: ff.Port[Any]) -> Any:
+            page = ff.expand(PAGES(n), "page")
+            return ff.gather(ff.stage(s.inc, batch_size=16, linger_s=HANG_S / 2)(page))
+
+        counts = [1, 2, 3, 5, 7, 11, 13, 17]
+        assert self.check(pipeline, counts) == [[list(range(1, n + 1)) for n in counts]]
+        _, observed = self.run(pipeline, [(n,) for n in counts])
+        (inc,) = [call for call in observed.statistics.calls if call.name == "inc"]
+        assert (inc.executed, inc.batches) == (59, 4)
 
     def test_no_roots(self) -> None:
         @ff.pipeline(level="document")

@@ -118,9 +118,19 @@ class ObservedRun:
         """Every root is committed and no more will come, or the run was stopped."""
         return self._core.finished or self.observed.stopped is not None
 
+    @property
+    def exhausted(self) -> bool:
+        """No root will be admitted any more."""
+        return self.admitted == len(self._roots)
+
     def room(self) -> int:
         """How many roots may be admitted now."""
         return self._core.room()
+
+    @property
+    def due_s(self) -> float | None:
+        """When to dispatch again though nothing happens."""
+        return self._core.due_s
 
     def statistics(self, time_s: float) -> Statistics:
         """Counts so far."""
@@ -249,7 +259,11 @@ def _to_the_end(run: ObservedRun, backend: Backend, roots: int, *, checked: bool
         run.dispatch(time_s)
         _commit(run, time_s)
         if not run.over:
-            for event in _wait(backend):
+            due_s = run.due_s
+            events = _wait(backend, due_s)
+            if not events and due_s is not None:
+                time_s = max(time_s, due_s)
+            for event in events:
                 time_s = max(time_s, event.time_s)
                 _take_in(run, event, time_s)
                 if checked:
@@ -280,9 +294,16 @@ def _commit(run: ObservedRun, time_s: float) -> None:
         run.commit(roots, time_s)
 
 
-def _wait(backend: Backend) -> Sequence[Event | BackendEvent]:
-    """The next events; a poll may come back without any."""
+def _wait(backend: Backend, due_s: float | None) -> Sequence[Event | BackendEvent]:
+    """The next events, or none by ``due_s``; a poll may come back without any.
+
+    Backends in virtual time do not wait, and their clock begins at 0: there it is as late as one likes.
+    """
     limit_s = time.monotonic() + HANG_S
-    while not (events := backend.poll(HANG_S)):
-        assert time.monotonic() < limit_s, f"nothing for {HANG_S} s in an unfinished run"
+    until_s = limit_s if due_s is None else min(due_s, limit_s)
+    while not (events := backend.poll(max(0.0, until_s - time.monotonic()))):
+        now_s = time.monotonic()
+        if due_s is not None and now_s >= due_s:
+            break
+        assert now_s < limit_s, f"nothing for {HANG_S} s in an unfinished run"
     return events

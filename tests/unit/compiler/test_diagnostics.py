@@ -457,6 +457,22 @@ def options_that_contradict(document: Any) -> Any:
 
 
 @told("""
+    FF112 pipeline 'an_option_of_batches_without_batches', line 2: stage 'read' takes one item at a time
+    and has linger_s=0.5. It says how batches form: give batch_size= too, the most items of one batch.
+""")
+def an_option_of_batches_without_batches(document: Any) -> Any:
+    return ff.stage(read.target, linger_s=0.5)(document)
+
+
+@told("""
+    FF102 pipeline 'a_time_that_is_none', line 2: stage 'read': linger_s=-1 is not a number of seconds
+    from 0 on.
+""")
+def a_time_that_is_none(document: Any) -> Any:
+    return ff.stage(read.target, batch_size=8, linger_s=-1)(document)
+
+
+@told("""
     FF102 pipeline 'an_option_that_is_no_count', line 2: stage 'read': replicas=0 is not a whole
     number of at least 1.
 """)
@@ -466,8 +482,8 @@ def an_option_that_is_no_count(document: Any) -> Any:
 
 @told("""
     FF104 pipeline 'an_unknown_option', line 2: stage 'read' has an unknown option 'batchsize'. Did
-    you mean 'batch_size'? Known: batch_size, cpus, identities, max_in_flight, method, on_error, outputs,
-    probe, replicas, retries, workers.
+    you mean 'batch_size'? Known: batch_size, cpus, identities, linger_s, max_in_flight, method, on_error,
+    outputs, probe, replicas, retries, workers.
 """)
 def an_unknown_option(document: Any) -> Any:
     return ff.stage(read.target, batchsize=8)(document)
@@ -475,7 +491,7 @@ def an_unknown_option(document: Any) -> Any:
 
 @told("""
     FF103 pipeline 'an_option_that_comes_later', line 2: stage 'read': the option 'gpus' is not
-    available yet. Leave it out; this version has batch_size, replicas, cpus, outputs, method, workers, retries,
+    available yet. Leave it out; this version has batch_size, linger_s, replicas, cpus, outputs, method, workers, retries,
     on_error, probe, max_in_flight, identities.
 """)
 def an_option_that_comes_later(document: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Final, TypeVar, get_args
 from fanfold.engine.chunks import SPAN
 from fanfold.testing.drawing import Limits, draw_sketch
 from fanfold.testing.simulation.case import Case, Fault, FaultKind, Timing
+from fanfold.testing.sketches import Sketch
 
 T = TypeVar("T")
 
@@ -38,6 +39,7 @@ SIZES: Final = (
 """Each with its share of the cases."""
 
 SPANS: Final = (1, 2, 5, 30, SPAN)
+LINGERS_S: Final = (None, 0.0, 0.000_1, 0.05, 0.4, 30.0)
 PACES_S: Final = (0.0, 0.000_01, 0.001, 0.02, 0.3)
 
 
@@ -84,7 +86,19 @@ def draw_case(seed: int, limits: Limits | None = None) -> Case:
     timing = _timing(random, len(sketch.stages))
     workers = sum(stage.replicas for stage in sketch.stages)
     span = SPAN if limits is WIDE else random.choice(SPANS)
-    return Case(seed, sketch, timing, _faults(die, workers), span)
+    faults = _faults(die, workers)
+    return Case(seed, _forming(random, sketch), timing, faults, span)
+
+
+def _forming(random: Random, sketch: Sketch) -> Sketch:
+    """The same with options of how batches form, in a third of the cases."""
+    if random.random() > 0.33:
+        return sketch
+    stages = (
+        replace(stage, linger_s=random.choice(LINGERS_S)) if stage.batch_size else stage
+        for stage in sketch.stages
+    )
+    return replace(sketch, stages=tuple(stages))
 
 
 def _timing(random: Random, stages: int) -> Timing:

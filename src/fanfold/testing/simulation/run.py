@@ -53,6 +53,11 @@ class _Commit:
     root: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Wake:
+    """A batch has lingered long enough."""
+
+
 @dataclass(slots=True)
 class Simulated:
     """What a simulated run did."""
@@ -146,6 +151,9 @@ class _Run:
         if run.over:
             return
         self._demand(self._idle.complaints(timeline.now_s))
+        due_s = run.due_s
+        if due_s is not None and (timeline.next_s is None or due_s < timeline.next_s):
+            timeline.add(max(due_s, timeline.now_s), _Wake())
         if timeline.next_s is None:
             self._demand([Violation("stand-still", "nothing will happen, and the run is not over")])
         self._happen()
@@ -175,6 +183,8 @@ class _Run:
             case _Commit():
                 self._note(thing)
                 self._run.commit([thing.root], now_s)
+            case _Wake():
+                self._note(thing)
         self._commit_later()
         if self._is_checked():
             self._demand(broken_invariants(self._run))
@@ -241,7 +251,7 @@ class _Run:
     def _workers_of(self, plan: Plan) -> int:
         return sum(stage.replicas for stage in plan.stages)
 
-    def _note(self, thing: Event | DriverEvent | _Arrival | _Commit) -> None:
+    def _note(self, thing: Event | DriverEvent | _Arrival | _Commit | _Wake) -> None:
         if self._log is not None:
             self._write(f"{self._timeline.now_s!r} {thing!r}")
 
