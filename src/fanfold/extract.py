@@ -1,4 +1,5 @@
-"""What a report says of values: which mask or label each has, and which lack a field that the plan reads.
+"""What a report says of values: which mask or label each has, which lack a field that the plan reads, and how
+large they are, where batches of limited size depend on it.
 
 Owns the judgement of masks (a bool or a numpy bool, nothing else) and of labels (equality, the first label
 that is equal). Run where values are made: in workers, and in the driver for the items of a source.
@@ -19,6 +20,7 @@ from fanfold.columns import get_field
 from fanfold.plan import Control, FieldCheck, Path, Stream
 from fanfold.protocol import ControlRows
 from fanfold.secret import redacted
+from fanfold.sizes import row_sizes
 
 _MISSING: Final = object()
 """In the place of a field that is not there."""
@@ -64,6 +66,11 @@ def facts(
         if (found := _check(check, plan.checks[check].name, _follow(values, path))) is not None
     )
     return controls, missing
+
+
+def sizes(stream: Stream, values: Sequence[Any]) -> tuple[int, ...]:
+    """The sizes of a stream's rows, as :class:`fanfold.protocol.StreamRows` has them."""
+    return row_sizes(values) if stream.sized else ()
 
 
 # ------------------------------------------------------------------------------------------- fields

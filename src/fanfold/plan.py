@@ -72,6 +72,8 @@ class StageSpec:
     """Entry point on the instance; None means to call it (a class's ``__call__``)."""
     batch_size: int | None = None
     """None: one item at a time. A number, 1 too: lists of up to so many."""
+    batch_bytes: int | None = None
+    """The most bytes of input values in one batch; an item that is larger goes alone."""
     linger_s: float | None = None
     """How long a batch that is not full waits for more while a worker is idle."""
     replicas: int = 1
@@ -344,6 +346,8 @@ class Stream:
     path: Path = ()
     stored: bool = True
     """Whether any reader needs the values themselves (otherwise only reports are made)."""
+    sized: bool = False
+    """Whether the sizes of the rows are told: a call that reads them has batches of limited size."""
     controls: tuple[tuple[int, Path], ...] = ()
     """Pairs (control, path from the row to the mask or label)."""
     checks: tuple[tuple[int, Path], ...] = ()

@@ -61,6 +61,9 @@ class StreamRows(NamedTuple):
     controls: tuple[ControlRows, ...] = ()
     missing: tuple[tuple[int, int, str], ...] = ()
     """Triples (field check, bit set of the rows that lack the field, what such a value has instead)."""
+    sizes: tuple[int, ...] = ()
+    """What each row takes in bytes, or a single number if all take the same; none where nobody asks
+    (:attr:`fanfold.plan.Stream.sized`)."""
 
 
 # ------------------------------------------------------------------------------------------- downwards

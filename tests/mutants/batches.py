@@ -51,4 +51,54 @@ BATCHES: Final = (
         test="tests/unit/dispatch/test_linger.py"
         "::test_what_a_batch_left_has_waited_since_it_came_and_no_longer",
     ),
+    Mutant(
+        "a batch holds more bytes than it may",
+        "engine/measured.py",
+        "                self._left_bytes -= ends[fitting - 1]\n",
+        "",
+        ("limits",),
+    ),
+    Mutant(
+        "an item that is too large takes others along",
+        "engine/measured.py",
+        "self.room, self.count = 0, 1",
+        "self.room, self.count = self.room - 1, 1",
+        ("limits", "error:ValueError"),
+    ),
+    Mutant(
+        "what was passed over is forgotten",
+        "engine/measured.py",
+        "self._runs.extendleft(reversed(passed))",
+        "passed.clear()",
+        ("invariant", "stand-still", "idle"),
+    ),
+    Mutant(
+        "what was passed over goes behind all others",
+        "engine/measured.py",
+        "self._runs.extendleft(reversed(passed))",
+        "self._runs.extend(passed)",
+        test="tests/unit/engine/test_measured.py"
+        "::test_what_was_passed_over_comes_before_what_was_not_looked_at",
+    ),
+    Mutant(
+        "a broadcast value weighs nothing",
+        "engine/weights.py",
+        "weights += (weight, *(0,) * (count - 1))",
+        "weights += (0,) * count",
+        ("limits",),
+    ),
+    Mutant(
+        "the sizes of a report are read from its beginning",
+        "engine/weights.py",
+        "first = row + low_offset(ranks)",
+        "first = low_offset(ranks)",
+        test="tests/unit/engine/test_measured.py::test_a_list_weighs_what_is_in_it",
+    ),
+    Mutant(
+        "a list weighs what its largest child does",
+        "engine/weights.py",
+        "known[offset] += sum(islice(weights, count))",
+        "known[offset] = max(islice(weights, count))",
+        test="tests/unit/engine/test_measured.py::test_a_list_weighs_what_is_in_it",
+    ),
 )

@@ -197,7 +197,7 @@ def test_a_replacement_must_have_as_many_outputs():
         ("Ocr.batchsize", "Did you mean 'batch_size'?"),
         (
             "Ocr.outputs",
-            "Known: batch_size, cpus, linger_s, max_in_flight, on_error, probe, replicas",
+            "Known: batch_bytes, batch_size, cpus, linger_s, max_in_flight, on_error, probe, replicas",
         ),
     ],
 )
@@ -211,10 +211,17 @@ def test_an_unknown_key_is_told_with_the_known_ones(key, hint):
 def test_how_batches_form_may_be_changed_also_by_text():
     changed = to_text.using({"Ocr.linger_s": to_text.parse("Ocr.linger_s", "0.25")})
     assert {stage.name: stage.linger_s for stage in changed.plan().stages}["Ocr"] == 0.25
-    fake = to_text.using({"Ocr.linger_s": 2}).using({"Ocr": lambda images, **_: images})
-    assert {stage.name: stage.linger_s for stage in fake.plan().stages}["Ocr"] == 2.0
-    assert "lingering 0.25 s" in changed.explain()
-    with pytest.raises(ff.DefinitionError, match="FF112 .* stage 'read' takes one item at a time"):
+    for text in ("128MB", "128000000"):
+        size = to_text.parse("Ocr.batch_bytes", text)
+        changed = changed.using({"Ocr.batch_bytes": size})
+        assert {stage.name: stage.batch_bytes for stage in changed.plan().stages}[
+            "Ocr"
+        ] == 128 * 10**6
+    fake = changed.using({"Ocr": lambda images, **_: images})
+    (kept,) = [stage for stage in fake.plan().stages if stage.name == "Ocr"]
+    assert (kept.linger_s, kept.batch_bytes) == (0.25, 128 * 10**6)
+    assert "batches of up to 32 or 128,000,000 bytes, lingering 0.25 s" in changed.explain()
+    with pytest.raises(ff.DefinitionError, match=r"FF112 .* stage 'read' takes one item at a time"):
         to_text.using({"read.linger_s": 1.0})
 
 

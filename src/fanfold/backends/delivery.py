@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from fanfold.backends.stage_plan import StagePlan
 from fanfold.backends.values import Unstorable, Values
-from fanfold.extract import facts
+from fanfold.extract import facts, sizes
 from fanfold.failures import Failure
 from fanfold.plan import CallStreams, Expansion, Stream
 from fanfold.protocol import (
@@ -222,10 +222,10 @@ class Delivery:
         if not rows:
             return StreamRows(stream.port)
         kept = self._values.put(stream.port, rows) if stream.stored else None
-        if not (stream.controls or stream.checks):
+        if not (stream.controls or stream.checks or stream.sized):
             return StreamRows(stream.port, kept)
         controls, missing = facts(self._plan, stream, rows)
-        return StreamRows(stream.port, kept, controls, missing)
+        return StreamRows(stream.port, kept, controls, missing, sizes(stream, rows))
 
     def _good(self, column: list[Any]) -> list[Any]:
         """The values of tasks that did not fail."""

@@ -108,7 +108,9 @@ def _how(stage: StageSpec) -> str:
 
 def _forming(stage: StageSpec) -> str:
     """What else is said of how batches form."""
-    return "" if stage.linger_s is None else f", lingering {stage.linger_s:g} s"
+    size = "" if stage.batch_bytes is None else f" or {stage.batch_bytes:,} bytes"
+    linger = "" if stage.linger_s is None else f", lingering {stage.linger_s:g} s"
+    return size + linger
 
 
 def _pools(plan: Plan) -> list[list[str]]:

@@ -330,6 +330,7 @@ class _Lowering:
                     is_class=stage.is_class,
                     method=stage.options.method,
                     batch_size=stage.options.batch_size,
+                    batch_bytes=stage.options.batch_bytes,
                     linger_s=stage.options.linger_s,
                     replicas=stage.options.replicas,
                     cpus=stage.options.cpus,

@@ -60,7 +60,7 @@ def build_streams(
         control_ports: By control, the graph port of the mask or label.
         check_ports: By field check, the graph port that is read.
     """
-    read = values_read(plan)
+    read, sized = values_read(plan), sizes_read(plan)
     controls = _reports(graph, port_of, control_ports)
     checks = _reports(graph, port_of, check_ports)
 
@@ -71,6 +71,7 @@ def build_streams(
             position=position,
             path=path,
             stored=port in read,
+            sized=port in sized,
             controls=tuple(controls.get(port, ())),
             checks=tuple(checks.get(port, ())),
         )
@@ -104,6 +105,20 @@ def values_read(plan: Plan) -> frozenset[int]:
     read = {output.port for output in plan.outputs}
     for node in reversed(plan.nodes):
         read.update(_values_read_by(node, read))
+    return frozenset(read)
+
+
+def sizes_read(plan: Plan) -> frozenset[int]:
+    """The ports on whose values' sizes it depends which items share a batch."""
+    read = {
+        item.port
+        for call in plan.calls()
+        if plan.stages[call.stage].batch_bytes is not None
+        for item in call.inputs
+    }
+    for node in reversed(plan.nodes):
+        if not isinstance(node, CallNode):
+            read.update(_values_read_by(node, read))
     return frozenset(read)
 
 

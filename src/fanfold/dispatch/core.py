@@ -365,7 +365,7 @@ class Core:
 
     def _is_full(self, pool: Pool, call: int) -> bool:
         """Whether the next batch of a call needs nothing more."""
-        return self.machine.queues[call].count >= (pool.batch_size or 1)
+        return self.machine.queues[call].fills(pool.batch_size or 1)
 
     def _lingers(self, pool: Pool, call: int, time_s: float, *, idle: bool) -> bool:
         """Whether the next batch of a call still waits for more; if a worker is idle, notes until when."""

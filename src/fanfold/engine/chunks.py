@@ -62,6 +62,7 @@ class Chunk(Families):
         "level",
         "lost",
         "parent",
+        "row_sizes",
         "segments",
     )
 
@@ -91,6 +92,9 @@ class Chunk(Families):
         """By slot: items whose values were released before their root ended."""
         self.facts: dict[tuple[int, int], Facts] | None = None
         """By (port, control): what was reported of masks and labels; by (port, -1 - check): fields."""
+        self.row_sizes: dict[int, list[tuple[int, tuple[int, ...], int]]] | None = None
+        """By port: items, what was told of their sizes (:class:`fanfold.protocol.StreamRows`), and the row of
+        the first."""
 
     # ------------------------------------------------------------------------------ outcomes
 

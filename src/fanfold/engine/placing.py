@@ -10,6 +10,10 @@ from fanfold.protocol import StreamRows
 
 def place_facts(chunk: Chunk, stream: StreamRows, bits: int, row: int) -> None:
     """The items ``bits`` of a chunk have the rows from ``row`` on, in ordinal order."""
+    if stream.sizes:
+        if chunk.row_sizes is None:
+            chunk.row_sizes = {}
+        chunk.row_sizes.setdefault(stream.port, []).append((bits, stream.sizes, row))
     window = below(bits.bit_count())
     if chunk.facts is None:
         chunk.facts = {}

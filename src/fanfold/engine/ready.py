@@ -147,6 +147,10 @@ class ReadyQueue:
             sequence, bits = min(first, sequence), bits | left
         self._runs.appendleft((sequence, chunk, bits))
 
+    def fills(self, limit: int) -> bool:
+        """Whether a batch of so many items would be full."""
+        return self.count >= limit
+
     def take(self, limit: int) -> tuple[list[Entry], int]:
         """Remove up to ``limit`` items from the head; dead ones vanish on the way.
 

@@ -26,7 +26,6 @@ ANNOUNCED: Final = frozenset(
         "gpus",
         "memory",
         "crash_attempts",
-        "batch_bytes",
         "batch_cost",
         "batch_by",
         "persist",
@@ -64,6 +63,8 @@ class StageOptions:
     """
 
     batch_size: int | None = None
+    batch_bytes: int | None = None
+    """The most bytes of input values in one batch; None: any number."""
     linger_s: float | None = None
     """How long a batch that is not full waits for more while a worker is idle; None: not at all."""
     replicas: int = 1
@@ -85,6 +86,7 @@ _SHOWN: Final = reprlib.Repr()
 
 TUNABLE: Final[Mapping[str, Any]] = {
     "batch_size": int | None,
+    "batch_bytes": int | str | None,
     "linger_s": float | None,
     "replicas": int,
     "cpus": int,
@@ -95,7 +97,7 @@ TUNABLE: Final[Mapping[str, Any]] = {
     "max_in_flight": int,
 }
 """Options that ``pipeline.using`` may change, with their types: they leave the pipeline's structure alone."""
-OF_BATCHES: Final = ("linger_s",)
+OF_BATCHES: Final = ("batch_bytes", "linger_s")
 """Options that say how batches form."""
 MAX_IN_FLIGHT: Final = 16
 """How many items an asynchronous stage keeps going per worker, unless it says otherwise."""
@@ -201,6 +203,8 @@ def check_options(stage: str, options: Mapping[str, Any]) -> StageOptions:
             _check_count(stage, name, checked[name])
     if "retries" in checked:
         _check_count(stage, "retries", checked["retries"], least=0)
+    if checked.get("batch_bytes") is not None:
+        checked["batch_bytes"] = _bytes(stage, "batch_bytes", checked["batch_bytes"])
     if checked.get("linger_s") is not None:
         checked["linger_s"] = _seconds(stage, "linger_s", checked["linger_s"])
     if checked.get("workers", "process") not in ("process", "thread"):
@@ -265,6 +269,19 @@ def _check_count(stage: str, option: str, value: Any, least: int = 1) -> None:
             "FF102",
             f"stage {stage!r}: {option}={value!r} is not a whole number of at least {least}.",
         )
+
+
+def _bytes(stage: str, option: str, value: Any) -> int:
+    from fanfold.sizes import as_bytes  # most stages are declared without
+
+    try:
+        return as_bytes(value)
+    except ValueError:
+        raise DefinitionError(
+            "FF102",
+            f"stage {stage!r}: {option}={value!r} is not a size in bytes.",
+            'Give a whole number from 1 on, or text such as "128MB" or "1.5GiB".',
+        ) from None
 
 
 def _seconds(stage: str, option: str, value: Any) -> float:

@@ -78,6 +78,7 @@ class BatchOptions(Options, total=False):
     """Options of a batched stage."""
 
     batch_size: Required[int]
+    batch_bytes: int | str | None
     linger_s: float | None
 
 
@@ -85,6 +86,7 @@ class MethodOptions(Options, total=False):
     """Options with the name of an entry point; the target need not be callable itself."""
 
     batch_size: int | None
+    batch_bytes: int | str | None
     linger_s: float | None
     outputs: int | tuple[str, ...] | list[str]
     method: Required[str | None]
@@ -94,6 +96,7 @@ class OtherOptions(Options, total=False):
     """Options under which the types of a stage's ports are not known."""
 
     batch_size: int | None
+    batch_bytes: int | str | None
     linger_s: float | None
     outputs: int | tuple[str, ...] | list[str]
 

@@ -110,6 +110,33 @@ class BackendConformance(ABC):
         (inc,) = [call for call in observed.statistics.calls if call.name == "inc"]
         assert (inc.executed, inc.batches) == (59, 4)
 
+    def test_batches_of_limited_size_hold_no_more(self) -> None:
+        @ff.pipeline(level="document")
+        def pipeline(n: ff.Port[Any]) -> Any:
+            blob = ff.expand(ff.stage(s.blobs, batch_size=4)(n), "blob")
+            total = ff.stage(s.with_total, batch_size=12, batch_bytes="1MB", linger_s=HANG_S / 2)
+            return ff.gather(total(blob))
+
+        plan, observed = self.run(pipeline, [(n,) for n in (1, 20, 3, 16)])
+        lists = [item.value for _, item in sorted(observed.items[plan.outputs[0].port].items())]
+        assert [[size for size, _ in one] for one in lists] == [
+            [400_000 if i % 4 == 0 else 1_000 for i in range(n)] for n in (1, 20, 3, 16)
+        ]
+        assert max(total for one in lists for _, total in one) <= 1_000_000
+        (call,) = [call for call in observed.statistics.calls if call.name == "with_total"]
+        assert call.executed == 40
+
+    def test_an_item_above_the_size_of_a_batch_goes_alone(self) -> None:
+        @ff.pipeline(level="document")
+        def pipeline(n: ff.Port[Any]) -> Any:
+            blob = ff.expand(ff.stage(s.blobs, batch_size=4)(n), "blob")
+            return ff.gather(ff.stage(s.with_total, batch_size=12, batch_bytes=5_000)(blob))
+
+        plan, observed = self.run(pipeline, [(8,)])
+        blobs = observed.items[plan.outputs[0].port][(0,)].value
+        assert [total for size, total in blobs if size > 5_000] == [400_000] * 2
+        assert all(total <= 5_000 for size, total in blobs if size < 5_000)
+
     def test_no_roots(self) -> None:
         @ff.pipeline(level="document")
         def pipeline(n: ff.Port[Any]) -> Any:

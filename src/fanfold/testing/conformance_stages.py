@@ -27,6 +27,17 @@ def upto(ns: list[int]) -> list[list[int]]:
     return [list(range(n)) for n in ns]
 
 
+def blobs(ns: list[int]) -> list[list[bytes]]:
+    """Children of a kilobyte, every fourth of 400 kilobytes."""
+    return [[bytes(400_000 if i % 4 == 0 else 1_000) for i in range(n)] for n in ns]
+
+
+def with_total(values: list[bytes]) -> list[tuple[int, int]]:
+    """By value, its length and that of all values of the batch."""
+    total = sum(map(len, values))
+    return [(len(value), total) for value in values]
+
+
 def inc(xs: list[int]) -> list[int]:
     return [x + 1 for x in xs]
 

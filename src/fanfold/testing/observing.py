@@ -32,7 +32,7 @@ from fanfold.engine.commands import (
 )
 from fanfold.engine.observed import observe
 from fanfold.engine.statistics import Statistics
-from fanfold.extract import facts
+from fanfold.extract import facts, sizes
 from fanfold.failures import Failure
 from fanfold.plan import Plan, Stream
 from fanfold.protocol import (
@@ -41,6 +41,7 @@ from fanfold.protocol import (
     RootResult,
     RootsAdmitted,
     RootsCommitted,
+    RunBatch,
     SourceExhausted,
     StreamRows,
 )
@@ -105,7 +106,7 @@ class ObservedRun:
                 name = f"{stage.name}[{replica}]"
                 self.workers.append(WorkerSpec(len(self.workers), stage.index, name))
         self._core = Core(plan, self.workers, span=span, rules=rules)
-        self._started: list[int] = []
+        self.started: list[RunBatch] = []
         """The batches that the last dispatch made."""
         self.admitted: int = 0
         self.ended: list[int] = []
@@ -169,16 +170,18 @@ class ObservedRun:
     def dispatch(self, time_s: float) -> None:
         """Give work to workers."""
         commands = self._core.dispatch(time_s)
-        self._started = [c.batch.batch for c in commands if isinstance(c, StartBatch)]
+        self.started = [c.batch for c in commands if isinstance(c, StartBatch)]
         self._carry_out(commands)
 
     def dead_work(self) -> list[str]:
         """What the last dispatch gave out in vain; ask before anything else happens."""
-        return list(started.dead_work(self._core.machine, self._started))
+        numbers = [batch.batch for batch in self.started]
+        return list(started.dead_work(self._core.machine, numbers))
 
     def beyond_the_probe(self) -> list[str]:
         """Where it gave out more of a parent's items than it should have; ask before anything else happens."""
-        return list(started.beyond_the_probe(self._core.machine, self._started))
+        numbers = [batch.batch for batch in self.started]
+        return list(started.beyond_the_probe(self._core.machine, numbers))
 
     def commit(self, roots: Sequence[int], time_s: float) -> None:
         """These roots' records are written, as it were."""
@@ -187,7 +190,7 @@ class ObservedRun:
     def _source_rows(self, stream: Stream, values: list[Any]) -> StreamRows:
         controls, missing = facts(self._plan, stream, values)
         stored = self._backend.put(values) if stream.stored else None
-        return StreamRows(stream.port, stored, controls, missing)
+        return StreamRows(stream.port, stored, controls, missing, sizes(stream, values))
 
     def _carry_out(self, commands: Sequence[Command]) -> None:
         for command in commands:

@@ -23,6 +23,7 @@ class StageSketch:
     kind: str
     batch_size: int | None = None
     replicas: int = 1
+    batch_bytes: int | None = None
     linger_s: float | None = None
 
 
@@ -156,7 +157,7 @@ def _make_stage(index: int, sketch: StageSketch) -> Any:
     }
     if sketch.batch_size is not None:
         options["batch_size"] = sketch.batch_size
-        options["linger_s"] = sketch.linger_s
+        options |= {"batch_bytes": sketch.batch_bytes, "linger_s": sketch.linger_s}
     if len(kind.shapes) > 1:
         options["outputs"] = len(kind.shapes)
     stage = ff.stage(kind.function, **options)

@@ -28,6 +28,7 @@ from fanfold.protocol import (
     StreamRows,
     TasksFinished,
 )
+from fanfold.sizes import row_sizes
 from fanfold.testing.memory import Blocks
 from fanfold.testing.usercode import NOBODY, Made, Stages, is_bool
 
@@ -249,7 +250,8 @@ def report(
         if lacking:
             missing.append((index, lacking, "something else"))
     stored = put(values) if stream.stored else None
-    return StreamRows(stream.port, stored, tuple(controls), tuple(missing))
+    sizes = row_sizes(values) if stream.sized else ()
+    return StreamRows(stream.port, stored, tuple(controls), tuple(missing), sizes)
 
 
 def _follow(value: Any, path: Path) -> tuple[bool, Any]:

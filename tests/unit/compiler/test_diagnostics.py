@@ -465,6 +465,14 @@ def an_option_of_batches_without_batches(document: Any) -> Any:
 
 
 @told("""
+    FF102 pipeline 'a_size_that_is_none', line 2: stage 'read': batch_bytes='64 apples' is not a size in
+    bytes. Give a whole number from 1 on, or text such as "128MB" or "1.5GiB".
+""")
+def a_size_that_is_none(document: Any) -> Any:
+    return ff.stage(read.target, batch_size=8, batch_bytes="64 apples")(document)
+
+
+@told("""
     FF102 pipeline 'a_time_that_is_none', line 2: stage 'read': linger_s=-1 is not a number of seconds
     from 0 on.
 """)
@@ -482,8 +490,8 @@ def an_option_that_is_no_count(document: Any) -> Any:
 
 @told("""
     FF104 pipeline 'an_unknown_option', line 2: stage 'read' has an unknown option 'batchsize'. Did
-    you mean 'batch_size'? Known: batch_size, cpus, identities, linger_s, max_in_flight, method, on_error,
-    outputs, probe, replicas, retries, workers.
+    you mean 'batch_size'? Known: batch_bytes, batch_size, cpus, identities, linger_s, max_in_flight, method,
+    on_error, outputs, probe, replicas, retries, workers.
 """)
 def an_unknown_option(document: Any) -> Any:
     return ff.stage(read.target, batchsize=8)(document)
@@ -491,8 +499,8 @@ def an_unknown_option(document: Any) -> Any:
 
 @told("""
     FF103 pipeline 'an_option_that_comes_later', line 2: stage 'read': the option 'gpus' is not
-    available yet. Leave it out; this version has batch_size, linger_s, replicas, cpus, outputs, method, workers, retries,
-    on_error, probe, max_in_flight, identities.
+    available yet. Leave it out; this version has batch_size, batch_bytes, linger_s, replicas, cpus,
+    outputs, method, workers, retries, on_error, probe, max_in_flight, identities.
 """)
 def an_option_that_comes_later(document: Any) -> Any:
     return ff.stage(read.target, gpus=1)(document)

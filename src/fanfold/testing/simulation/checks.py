@@ -6,15 +6,17 @@ the engine's insides become.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from fanfold.columns import Column
 from fanfold.dispatch.core import BACKLOG_BATCHES
 from fanfold.engine.statistics import CallCounts
 from fanfold.errors import InternalError
 from fanfold.outcomes import Outcome
 from fanfold.plan import Plan
+from fanfold.sizes import row_sizes
 from fanfold.testing.comparison import compare, compare_failures
 from fanfold.testing.interpreter import Interpretation
 from fanfold.testing.observing import Observed, ObservedRun
@@ -30,6 +32,7 @@ VIOLATIONS: Final = {
     "probe": "more items of a parent without a result were started than the probe lets, while others' waited",
     "idle": "a worker has nothing to do for two dispatches while items wait for it, and no queue is long",
     "linger": "a worker waits for a batch that is full, has lingered too long, or to which nothing can come",
+    "limits": "a batch has more items, or more bytes, than its stage says",
     "stopped": "the run was stopped, though no stage has a constructor that raises",
     "meaning": "an output item is not what the reference interpreter says",
     "failures": "a root's failures are not among those it can have, or one that is lost lists none",
@@ -155,6 +158,36 @@ def started_wrongly(run: ObservedRun) -> list[Violation]:
     """What should not have been started in the last dispatch."""
     dead = [Violation("dead", text) for text in run.dead_work()]
     return dead or [Violation("probe", text) for text in run.beyond_the_probe()]
+
+
+def over_the_limits(plan: Plan, run: ObservedRun, workers: SimulatedWorkers) -> Iterator[Violation]:
+    """Batches of the last dispatch that hold too much."""
+    for batch in run.started:
+        stage = plan.stages[plan.call(batch.call).stage]
+        if stage.batch_size is not None and batch.count > stage.batch_size:
+            yield Violation("limits", f"{stage.name} was sent {batch.count} items at once")
+        if stage.batch_bytes is not None and batch.count > 1:
+            rows = sorted(set().union(*map(_rows_read, batch.columns)))
+            values = [workers.read(("rows", ref, row, 1))[0] for ref, row in rows]
+            size = sum(row_sizes([value])[0] for value in values)
+            if size > stage.batch_bytes:
+                yield Violation("limits", f"{stage.name} was sent {size} bytes at once")
+
+
+def _rows_read(column: Column) -> set[tuple[Any, int]]:
+    """The rows that a column is made of, each once."""
+    match column:
+        case ("rows", ref, first, n):
+            return {(ref, row) for row in range(first, first + n)}
+        case ("pick", ref, first, mask):
+            return {(ref, first + i) for i in range(mask.bit_length()) if mask >> i & 1}
+        case ("cat", columns) | ("record", _, columns, _):
+            return set[tuple[Any, int]]().union(*map(_rows_read, columns))
+        case ("weave", _, a, b):
+            return _rows_read(a) | _rows_read(b)
+        case ("spread" | "field" | "lists", inner, _):
+            return _rows_read(inner)
+    return set()
 
 
 def event_limit(meaning: Interpretation, workers: int, faults: int) -> int:

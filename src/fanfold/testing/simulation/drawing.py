@@ -39,6 +39,7 @@ SIZES: Final = (
 """Each with its share of the cases."""
 
 SPANS: Final = (1, 2, 5, 30, SPAN)
+BATCHES_BYTES: Final = (None, None, 8, 20, 60, 150, 1_000)
 LINGERS_S: Final = (None, 0.0, 0.000_1, 0.05, 0.4, 30.0)
 PACES_S: Final = (0.0, 0.000_01, 0.001, 0.02, 0.3)
 
@@ -95,7 +96,13 @@ def _forming(random: Random, sketch: Sketch) -> Sketch:
     if random.random() > 0.33:
         return sketch
     stages = (
-        replace(stage, linger_s=random.choice(LINGERS_S)) if stage.batch_size else stage
+        replace(
+            stage,
+            batch_bytes=random.choice(BATCHES_BYTES),
+            linger_s=random.choice(LINGERS_S),
+        )
+        if stage.batch_size
+        else stage
         for stage in sketch.stages
     )
     return replace(sketch, stages=tuple(stages))

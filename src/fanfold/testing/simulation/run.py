@@ -28,6 +28,7 @@ from fanfold.testing.simulation.checks import (
     broken_invariants,
     event_limit,
     items_run_again,
+    over_the_limits,
     started_wrongly,
     unequal,
 )
@@ -129,6 +130,7 @@ class _Run:
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
             raise Violated(Violation("case", text)) from error
+        self._plan = plan
         self._limit = event_limit(meaning, self._workers_of(plan), len(self._case.faults))
         self._run = ObservedRun(
             plan, self._workers, roots, span=self._case.span, listener=self._answered
@@ -148,6 +150,7 @@ class _Run:
         self._commit_later()
         if self._is_checked():
             self._demand(started_wrongly(run))
+            self._demand(list(over_the_limits(self._plan, run, self._workers)))
         if run.over:
             return
         self._demand(self._idle.complaints(timeline.now_s))
