@@ -26,11 +26,13 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from types import EllipsisType
 from typing import Final, NamedTuple, TypeAlias
 
 from fanfold.columns import Column, Ref
 from fanfold.failures import Failure
+from fanfold.plan import Path
 
 
 class Rows(NamedTuple):
@@ -53,6 +55,10 @@ class ControlRows(NamedTuple):
     illegal: tuple[tuple[int, str], ...] = ()
 
 
+NO_GROUP: Final[EllipsisType] = ...
+"""In the place of a group: the function that tells groups told none. Each such row is a group by itself."""
+
+
 class StreamRows(NamedTuple):
     """What was made at one stream's port: values (None where the plan does not store them) and facts."""
 
@@ -64,6 +70,9 @@ class StreamRows(NamedTuple):
     sizes: tuple[int, ...] = ()
     """What each row takes in bytes, or a single number if all take the same; none where nobody asks
     (:attr:`fanfold.plan.Stream.sized`)."""
+    groups: tuple[tuple[int, Path, tuple[tuple[Hashable, int], ...]], ...] = ()
+    """For each pair of :attr:`fanfold.plan.Stream.groups`, and as it has them, the groups with the bit sets of
+    their rows. A group is made of built-in types alone."""
 
 
 # ------------------------------------------------------------------------------------------- downwards

@@ -88,10 +88,9 @@ def _looked_at(value: Any, depth: int) -> int:
         return len(value)
     if type(size := getattr(value, "nbytes", None)) is int:
         return size
-    if callable(bands := getattr(value, "getbands", None)):  # an image of Pillow's
+    if hasattr(value, "getbands"):  # an image of Pillow's
         width, height = value.size
-        channels: tuple[str, ...] = bands()
-        return int(width * height * len(channels))
+        return int(width * height * len(value.getbands()))
     parts = list(getattr(value, "__dict__", {}).values())
     for base in type(value).__mro__:
         slots = vars(base).get("__slots__", ())

@@ -28,3 +28,29 @@ batch = ff.stage(batch_of, name="batch", batch_size=16, linger_s=3600)
 @ff.pipeline(level="document")
 def batches(count: ff.Port[int]) -> ff.Port[list[tuple[int, int]]]:
     return ff.gather(batch(ff.expand(blobs(count), "blob")))
+
+
+@ff.stage
+def words(text: str) -> Iterator[str]:
+    """Children that are words."""
+    yield from text.split()
+
+
+def initial(word: str) -> str:
+    """What words of one batch have in common; of a word that is a number nothing."""
+    if word.isdigit():
+        raise ValueError(f"{word} has no initial")
+    return word[0]
+
+
+def together(words: list[str]) -> list[str]:
+    """By word, all words of its batch."""
+    return [" ".join(words)] * len(words)
+
+
+by_initial = ff.stage(together, name="together", batch_size=4, batch_by=initial)
+
+
+@ff.pipeline(level="text")
+def sorted_by_initial(text: ff.Port[str]) -> ff.Port[list[str]]:
+    return ff.gather(by_initial(ff.expand(words(text), "word")))

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.conformance.batch_stages import LARGE_BYTES, batches
+from tests.conformance.batch_stages import LARGE_BYTES, batches, sorted_by_initial
 
 COUNTS = [1, 2, 3, 5, 7, 11, 13, 17, 19, 23]
 
@@ -50,3 +50,15 @@ def test_what_is_larger_than_a_batch_goes_alone(backend: str) -> None:
     assert found[1, LARGE_BYTES] == 2
     assert sum(count * number for (count, _), number in found.items()) == 8
     assert all(bytes_ <= 5_000 for count, bytes_ in found if count > 1)
+
+
+def test_only_items_of_one_group_share_a_batch(backend: str) -> None:
+    texts = ["ape bee ant 17 bat", "asp 23 cat", "bug auk boa bird"]
+    pipeline = sorted_by_initial.using({"together.linger_s": 3600})
+    found = [result.value for result in pipeline.stream(texts, backend=backend)]
+    shared = {batch for batches in found for batch in batches}
+    for words, text in zip(found, texts, strict=True):
+        assert all(word in batch.split() for word, batch in zip(text.split(), words, strict=True))
+    assert all(len({word[0] for word in batch.split()}) == 1 for batch in shared)
+    assert {"17", "23", "cat"} < shared, "of some nothing is known, and one is the only one"
+    assert sorted(len(batch.split()) for batch in shared) == [1, 1, 1, 1, 4, 4]

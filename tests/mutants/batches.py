@@ -92,7 +92,7 @@ BATCHES: Final = (
         "engine/weights.py",
         "first = row + low_offset(ranks)",
         "first = low_offset(ranks)",
-        test="tests/unit/engine/test_measured.py::test_a_list_weighs_what_is_in_it",
+        test="tests/unit/engine/test_measured.py::test_sizes_are_those_of_the_items_own_rows",
     ),
     Mutant(
         "a list weighs what its largest child does",
@@ -100,5 +100,49 @@ BATCHES: Final = (
         "known[offset] += sum(islice(weights, count))",
         "known[offset] = max(islice(weights, count))",
         test="tests/unit/engine/test_measured.py::test_a_list_weighs_what_is_in_it",
+    ),
+    Mutant(
+        "items of several groups share a batch",
+        "engine/grouped.py",
+        "self._part(group).push(chunk, items)",
+        "self._part(None).push(chunk, items)",
+        ("limits",),
+    ),
+    Mutant(
+        "the groups of a report are read from its beginning",
+        "engine/placing.py",
+        "if here := deposit(rows >> row & window, bits):",
+        "if here := deposit(rows & window, bits):",
+        ("limits",),
+    ),
+    Mutant(
+        "a merge tells the groups of its first port for all items",
+        "engine/groups.py",
+        "            for group, members in inner(chunk, here) if here else ():",
+        "            for group, members in parts[0][1](chunk, here) if here else ():",
+        test="tests/unit/engine/test_grouped.py::test_a_merge_tells_no_group_of_what_it_did_not_take",
+    ),
+    Mutant(
+        "an old group is passed over for as long as others are full",
+        "engine/grouped.py",
+        "if self._passed_over < PASSED_OVER:",
+        "if True:",
+        test="tests/unit/engine/test_grouped.py"
+        "::test_a_group_that_is_not_full_is_passed_over_a_few_times_only",
+    ),
+    Mutant(
+        "what the probe holds back goes while other groups wait",
+        "engine/grouped.py",
+        "held=held and not others",
+        "held=held",
+        test="tests/unit/engine/test_grouped.py"
+        "::test_what_the_probe_holds_back_waits_for_other_groups_as_well",
+    ),
+    Mutant(
+        "items of no group share a batch",
+        "engine/groups.py",
+        "if group is NO_GROUP:",
+        "if group is UNTOLD:",
+        test="tests/unit/engine/test_grouped.py::test_items_of_no_group_go_alone",
     ),
 )

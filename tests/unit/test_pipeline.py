@@ -197,7 +197,7 @@ def test_a_replacement_must_have_as_many_outputs():
         ("Ocr.batchsize", "Did you mean 'batch_size'?"),
         (
             "Ocr.outputs",
-            "Known: batch_bytes, batch_size, cpus, linger_s, max_in_flight, on_error, probe, replicas",
+            "Known: batch_by, batch_bytes, batch_size, cpus, linger_s, max_in_flight, on_error, probe",
         ),
     ],
 )
@@ -221,6 +221,10 @@ def test_how_batches_form_may_be_changed_also_by_text():
     (kept,) = [stage for stage in fake.plan().stages if stage.name == "Ocr"]
     assert (kept.linger_s, kept.batch_bytes) == (0.25, 128 * 10**6)
     assert "batches of up to 32 or 128,000,000 bytes, lingering 0.25 s" in changed.explain()
+    grouped = changed.using({"Ocr.batch_by": len})
+    assert "32 or 128,000,000 bytes of equal len, lingering" in grouped.explain()
+    with pytest.raises(ff.DefinitionError, match=r"batch_by='len' is not a function"):
+        to_text.using({"Ocr.batch_by": to_text.parse("Ocr.batch_by", "len")})
     with pytest.raises(ff.DefinitionError, match=r"FF112 .* stage 'read' takes one item at a time"):
         to_text.using({"read.linger_s": 1.0})
 

@@ -11,7 +11,7 @@ items nor on that of the parents.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,6 +19,7 @@ from fanfold.columns import Ref
 from fanfold.engine.bits import bit_positions, low_offset
 from fanfold.engine.families import Families
 from fanfold.failures import Failure
+from fanfold.plan import Path
 
 SPAN: Final = 1024
 """Items in a full chunk. Larger: fewer objects; smaller: cheaper integers."""
@@ -59,6 +60,7 @@ class Chunk(Families):
         "freed",
         "further",
         "given_up",
+        "groups",
         "level",
         "lost",
         "parent",
@@ -92,6 +94,8 @@ class Chunk(Families):
         """By slot: items whose values were released before their root ended."""
         self.facts: dict[tuple[int, int], Facts] | None = None
         """By (port, control): what was reported of masks and labels; by (port, -1 - check): fields."""
+        self.groups: dict[tuple[int, int, Path], dict[Hashable, int]] | None = None
+        """By (port, call, path): the items of each group of the call's stage (``batch_by``)."""
         self.row_sizes: dict[int, list[tuple[int, tuple[int, ...], int]]] | None = None
         """By port: items, what was told of their sizes (:class:`fanfold.protocol.StreamRows`), and the row of
         the first."""

@@ -25,16 +25,15 @@ from fanfold.engine.commands import Command, FinishRoots, ReleaseBlocks
 from fanfold.engine.condemning import Condemning
 from fanfold.engine.held import HeldBlocks
 from fanfold.engine.ledger import Ledger
-from fanfold.engine.measured import MeasuredQueue
 from fanfold.engine.membership import Membership
 from fanfold.engine.probe import Probe
 from fanfold.engine.program import lower
+from fanfold.engine.queues import make_queue
 from fanfold.engine.ready import ReadyQueue, Retry
 from fanfold.engine.resolve import Resolvers
 from fanfold.engine.roots import Roots
 from fanfold.engine.settling import PlacedStream, Settling
 from fanfold.engine.statistics import CallCounts
-from fanfold.engine.weights import weigher
 from fanfold.errors import InternalError
 from fanfold.failures import Failure
 from fanfold.plan import Plan
@@ -69,18 +68,10 @@ class Machine:
         sequence = itertools.count(1)
         self.queues: dict[int, ReadyQueue] = {}
         for call, outputs in self.program.call_outputs.items():
-            stage = plan.stages[plan.call(call).stage]
-            probe = Probe(stage.probe, outputs[0], self.program.taken[call])
-            if stage.batch_bytes is None:
-                self.queues[call] = ReadyQueue(sequence, outputs[0], probe)
-            else:
-                self.queues[call] = MeasuredQueue(
-                    sequence,
-                    outputs[0],
-                    probe,
-                    limit_bytes=stage.batch_bytes,
-                    weigh=weigher(self.program, call),
-                )
+            probe = Probe(
+                plan.stages[plan.call(call).stage].probe, outputs[0], self.program.taken[call]
+            )
+            self.queues[call] = make_queue(self.program, call, sequence, probe)
         self.counts = {
             call.index: CallCounts(
                 call.name, plan.stages[call.stage].name, plan.levels[call.level].name
@@ -340,7 +331,9 @@ class Machine:
             (
                 self.program.port[stream.port],
                 None if stream.rows is None else stream.rows.ref,
-                stream if stream.controls or stream.missing or stream.sizes else None,
+                stream
+                if stream.controls or stream.missing or stream.sizes or stream.groups
+                else None,
             )
             for stream in streams
         ]

@@ -60,7 +60,7 @@ class MeasuredQueue(ReadyQueue):
                     return True
         return False
 
-    def take(self, limit: int) -> tuple[list[Entry], int]:
+    def take(self, limit: int, *, held: bool = True) -> tuple[list[Entry], int]:
         """Remove up to ``limit`` items that fit into one batch together."""
         taken: list[Entry] = []
         passed: list[tuple[int, Chunk, int]] = []
@@ -70,14 +70,14 @@ class MeasuredQueue(ReadyQueue):
             sequence, chunk, bits = self._runs.popleft()
             live = bits & ~self.dead(chunk)
             self.count -= (bits ^ live).bit_count()
-            held = 0 if self._probe.trusting else self._probe.held_back(chunk, live)
-            if held:
+            later = 0 if self._probe.trusting else self._probe.held_back(chunk, live)
+            if later:
                 first, before = self._held.get(chunk, (sequence, 0))
-                self._held[chunk] = first, before | held
-                live &= ~held
+                self._held[chunk] = first, before | later
+                live &= ~later
             self._take_fitting(filling, chunk, live, taken, passed, sequence)
             unseen -= live.bit_count()
-        while self._held and filling.room and not passed:
+        while held and self._held and filling.room and not passed:
             chunk, (sequence, bits) = next(iter(self._held.items()))
             del self._held[chunk]
             live = bits & ~self.dead(chunk)

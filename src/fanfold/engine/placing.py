@@ -15,6 +15,13 @@ def place_facts(chunk: Chunk, stream: StreamRows, bits: int, row: int) -> None:
             chunk.row_sizes = {}
         chunk.row_sizes.setdefault(stream.port, []).append((bits, stream.sizes, row))
     window = below(bits.bit_count())
+    for call, path, groups in stream.groups:
+        if chunk.groups is None:
+            chunk.groups = {}
+        known = chunk.groups.setdefault((stream.port, call, path), {})
+        for group, rows in groups:
+            if here := deposit(rows >> row & window, bits):
+                known[group] = known.get(group, 0) | here
     if chunk.facts is None:
         chunk.facts = {}
     for control in stream.controls:

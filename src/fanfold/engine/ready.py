@@ -151,10 +151,15 @@ class ReadyQueue:
         """Whether a batch of so many items would be full."""
         return self.count >= limit
 
-    def take(self, limit: int) -> tuple[list[Entry], int]:
+    @property
+    def free(self) -> bool:
+        """Whether anything waits that is not held back."""
+        return bool(self._runs)
+
+    def take(self, limit: int, *, held: bool = True) -> tuple[list[Entry], int]:
         """Remove up to ``limit`` items from the head; dead ones vanish on the way.
 
-        What the probe holds back is taken only if there is nothing else.
+        What the probe holds back is taken only if there is nothing else, and only where ``held`` says so.
         """
         taken: list[Entry] = []
         room = limit
@@ -162,12 +167,12 @@ class ReadyQueue:
             sequence, chunk, bits = self._runs.popleft()
             live = bits & ~self.dead(chunk)
             self.count -= (bits ^ live).bit_count()
-            held = 0 if self._probe.trusting else self._probe.held_back(chunk, live)
-            if held:
+            later = 0 if self._probe.trusting else self._probe.held_back(chunk, live)
+            if later:
                 first, before = self._held.get(chunk, (sequence, 0))
-                self._held[chunk] = first, before | held
-            room = self._take(chunk, live & ~held, room, taken, sequence)
-        while self._held and room:
+                self._held[chunk] = first, before | later
+            room = self._take(chunk, live & ~later, room, taken, sequence)
+        while held and self._held and room:
             chunk, (sequence, bits) = next(iter(self._held.items()))
             del self._held[chunk]
             live = bits & ~self.dead(chunk)

@@ -27,7 +27,6 @@ ANNOUNCED: Final = frozenset(
         "memory",
         "crash_attempts",
         "batch_cost",
-        "batch_by",
         "persist",
         "version",
         "deterministic",
@@ -65,6 +64,8 @@ class StageOptions:
     batch_size: int | None = None
     batch_bytes: int | None = None
     """The most bytes of input values in one batch; None: any number."""
+    batch_by: Callable[..., Any] | None = None
+    """Given an item's first input: only items for which it gives equal values share a batch."""
     linger_s: float | None = None
     """How long a batch that is not full waits for more while a worker is idle; None: not at all."""
     replicas: int = 1
@@ -87,6 +88,7 @@ _SHOWN: Final = reprlib.Repr()
 TUNABLE: Final[Mapping[str, Any]] = {
     "batch_size": int | None,
     "batch_bytes": int | str | None,
+    "batch_by": Callable[..., Any] | None,
     "linger_s": float | None,
     "replicas": int,
     "cpus": int,
@@ -97,7 +99,7 @@ TUNABLE: Final[Mapping[str, Any]] = {
     "max_in_flight": int,
 }
 """Options that ``pipeline.using`` may change, with their types: they leave the pipeline's structure alone."""
-OF_BATCHES: Final = ("batch_bytes", "linger_s")
+OF_BATCHES: Final = ("batch_bytes", "batch_by", "linger_s")
 """Options that say how batches form."""
 MAX_IN_FLIGHT: Final = 16
 """How many items an asynchronous stage keeps going per worker, unless it says otherwise."""
@@ -205,6 +207,13 @@ def check_options(stage: str, options: Mapping[str, Any]) -> StageOptions:
         _check_count(stage, "retries", checked["retries"], least=0)
     if checked.get("batch_bytes") is not None:
         checked["batch_bytes"] = _bytes(stage, "batch_bytes", checked["batch_bytes"])
+    if checked.get("batch_by") is not None and not callable(checked["batch_by"]):
+        raise DefinitionError(
+            "FF102",
+            f"stage {stage!r}: batch_by={_SHOWN.repr(checked['batch_by'])} is not a function.",
+            "Give a function of an item's first input that tells what a batch has to have in common: "
+            "batch_by=lambda image: image.shape.",
+        )
     if checked.get("linger_s") is not None:
         checked["linger_s"] = _seconds(stage, "linger_s", checked["linger_s"])
     if checked.get("workers", "process") not in ("process", "thread"):
@@ -390,7 +399,7 @@ def _check_batched(stage: str, options: StageOptions) -> None:
             if (value := getattr(options, name)) is not None:
                 raise DefinitionError(
                     "FF112",
-                    f"stage {stage!r} takes one item at a time and has {name}={value!r}.",
+                    f"stage {stage!r} takes one item at a time and has {name}={_SHOWN.repr(value)}.",
                     "It says how batches form: give batch_size= too, the most items of one batch.",
                 )
 

@@ -11,7 +11,7 @@ an ``ItemFailure`` or ``ParentFailure`` in an item's place; those are no values,
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from typing import (
     Any,
     Concatenate,
@@ -79,6 +79,7 @@ class BatchOptions(Options, total=False):
 
     batch_size: Required[int]
     batch_bytes: int | str | None
+    batch_by: Callable[..., Hashable] | None
     linger_s: float | None
 
 
@@ -87,6 +88,7 @@ class MethodOptions(Options, total=False):
 
     batch_size: int | None
     batch_bytes: int | str | None
+    batch_by: Callable[..., Hashable] | None
     linger_s: float | None
     outputs: int | tuple[str, ...] | list[str]
     method: Required[str | None]
@@ -97,6 +99,7 @@ class OtherOptions(Options, total=False):
 
     batch_size: int | None
     batch_bytes: int | str | None
+    batch_by: Callable[..., Hashable] | None
     linger_s: float | None
     outputs: int | tuple[str, ...] | list[str]
 

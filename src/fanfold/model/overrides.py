@@ -108,6 +108,7 @@ def _replaced(stage: StageDefinition, replacement: Any) -> StageDefinition:
         kept = {
             "batch_size": old.batch_size,
             "batch_bytes": old.batch_bytes,
+            "batch_by": old.batch_by,
             "linger_s": old.linger_s,
             "replicas": old.replicas,
             "cpus": old.cpus,

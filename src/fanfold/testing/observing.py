@@ -32,7 +32,7 @@ from fanfold.engine.commands import (
 )
 from fanfold.engine.observed import observe
 from fanfold.engine.statistics import Statistics
-from fanfold.extract import facts, sizes
+from fanfold.extract import told
 from fanfold.failures import Failure
 from fanfold.plan import Plan, Stream
 from fanfold.protocol import (
@@ -188,9 +188,8 @@ class ObservedRun:
         self.take_in(RootsCommitted(tuple(roots), time_s=time_s))
 
     def _source_rows(self, stream: Stream, values: list[Any]) -> StreamRows:
-        controls, missing = facts(self._plan, stream, values)
         stored = self._backend.put(values) if stream.stored else None
-        return StreamRows(stream.port, stored, controls, missing, sizes(stream, values))
+        return told(self._plan, stream, values, stored)
 
     def _carry_out(self, commands: Sequence[Command]) -> None:
         for command in commands:

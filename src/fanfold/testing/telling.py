@@ -251,7 +251,13 @@ def report(
             missing.append((index, lacking, "something else"))
     stored = put(values) if stream.stored else None
     sizes = row_sizes(values) if stream.sized else ()
-    return StreamRows(stream.port, stored, tuple(controls), tuple(missing), sizes)
+    groups = []
+    for call, path in stream.groups:
+        parts = [_follow(value, path) for value in values]
+        told = {row: plan.groupers[call](part) for row, (found, part) in enumerate(parts) if found}
+        rows = {g: sum(1 << row for row in told if told[row] == g) for g in told.values()}
+        groups.append((call, path, tuple(rows.items())))
+    return StreamRows(stream.port, stored, tuple(controls), tuple(missing), sizes, tuple(groups))
 
 
 def _follow(value: Any, path: Path) -> tuple[bool, Any]:

@@ -97,6 +97,14 @@ def test_items_that_are_alike_are_told_of_by_one_number() -> None:
     assert [batch.count for batch in script.dispatch()] == [3, 3]
 
 
+def test_sizes_are_those_of_the_items_own_rows() -> None:
+    script = limited()
+    script.admit(3)
+    (opened,) = script.dispatch()
+    release(script, opened, [5, 90, 10], counts=(1, 0, 2))
+    assert [batch.count for batch in script.dispatch()][:1] == [2]
+
+
 def test_a_batch_is_full_when_it_can_hold_no_more() -> None:
     script = limited(batch_size=64)
     script.admit(2)

@@ -78,6 +78,7 @@ def test_an_option_by_the_name_that_others_give_it_is_pointed_to_ours(option, ow
         {"batch_bytes": 1.5},
         {"batch_bytes": "lots"},
         {"batch_bytes": "3 apples"},
+        {"batch_by": "language"},
         {"linger_s": -1.0},
         {"linger_s": float("inf")},
         {"linger_s": float("nan")},
@@ -96,7 +97,9 @@ def test_values_that_an_option_does_not_take_are_refused(options):
     assert repr(next(iter(options.values()))) in error.message
 
 
-@pytest.mark.parametrize("options", [{"linger_s": 0.5}, {"batch_bytes": 1000}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"linger_s": 0.5}, {"batch_bytes": 1000}, {"batch_by": len}], ids=str
+)
 def test_how_batches_form_is_said_of_batched_stages_alone(options):
     (name, value) = next(iter(options.items()))
     error = error_of(Upper, **options)

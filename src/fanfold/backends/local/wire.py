@@ -77,6 +77,7 @@ def pack_events(events: Sequence[Event | BackendEvent]) -> list[Packed]:
                     [tuple(control) for control in stream.controls],
                     stream.missing,
                     stream.sizes,
+                    stream.groups,
                 )
                 for stream in fields[streams_at + 1]
             ]
@@ -97,9 +98,9 @@ def unpack_events(packed: Sequence[Packed], time_s: float) -> list[Event | Backe
                     None if rows is None else Rows._make(rows),
                     tuple(map(ControlRows._make, controls)),
                     missing,
-                    sizes,
+                    *told,
                 )
-                for port, rows, controls, missing, sizes in fields[streams_at]
+                for port, rows, controls, missing, *told in fields[streams_at]
             )
         events.append(kind._make(fields))
     return events

@@ -32,7 +32,7 @@ VIOLATIONS: Final = {
     "probe": "more items of a parent without a result were started than the probe lets, while others' waited",
     "idle": "a worker has nothing to do for two dispatches while items wait for it, and no queue is long",
     "linger": "a worker waits for a batch that is full, has lingered too long, or to which nothing can come",
-    "limits": "a batch has more items, or more bytes, than its stage says",
+    "limits": "a batch has more items, or more bytes, than its stage says, or items of several groups",
     "stopped": "the run was stopped, though no stage has a constructor that raises",
     "meaning": "an output item is not what the reference interpreter says",
     "failures": "a root's failures are not among those it can have, or one that is lost lists none",
@@ -135,7 +135,9 @@ class _LingeringWorkers:
         """Why a stage's items may not wait, if they may not."""
         stage = self._stages[name]
         assert stage.linger_s is not None and stage.batch_size is not None
-        if any(call.ready >= stage.batch_size for call in calls if call.stage == name):
+        if stage.batch_by is None and any(
+            call.ready >= stage.batch_size for call in calls if call.stage == name
+        ):
             return "a batch is full"
         if waited_s > stage.linger_s:
             return f"they have waited for {waited_s} s"
@@ -166,6 +168,10 @@ def over_the_limits(plan: Plan, run: ObservedRun, workers: SimulatedWorkers) -> 
         stage = plan.stages[plan.call(batch.call).stage]
         if stage.batch_size is not None and batch.count > stage.batch_size:
             yield Violation("limits", f"{stage.name} was sent {batch.count} items at once")
+        if stage.batch_by is not None and batch.count > 1:
+            groups = set(map(stage.batch_by, workers.read(batch.columns[0])))
+            if len(groups) > 1:
+                yield Violation("limits", f"{stage.name} was sent items of the groups {groups}")
         if stage.batch_bytes is not None and batch.count > 1:
             rows = sorted(set().union(*map(_rows_read, batch.columns)))
             values = [workers.read(("rows", ref, row, 1))[0] for ref, row in rows]

@@ -7,15 +7,17 @@ parent with more children than the engine keeps together.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 from typing import Final, TypeVar, get_args
 
 from fanfold.engine.chunks import SPAN
+from fanfold.errors import PipelineError
 from fanfold.testing.drawing import Limits, draw_sketch
 from fanfold.testing.simulation.case import Case, Fault, FaultKind, Timing
-from fanfold.testing.sketches import Sketch
+from fanfold.testing.sketches import GROUPERS, Sketch, StageSketch, build
 
 T = TypeVar("T")
 
@@ -95,17 +97,23 @@ def _forming(random: Random, sketch: Sketch) -> Sketch:
     """The same with options of how batches form, in a third of the cases."""
     if random.random() > 0.33:
         return sketch
-    stages = (
-        replace(
-            stage,
-            batch_bytes=random.choice(BATCHES_BYTES),
-            linger_s=random.choice(LINGERS_S),
-        )
-        if stage.batch_size
-        else stage
-        for stage in sketch.stages
-    )
-    return replace(sketch, stages=tuple(stages))
+    for index, stage in enumerate(sketch.stages):
+        if stage.batch_size:
+            stage = replace(
+                stage,
+                batch_bytes=random.choice(BATCHES_BYTES),
+                linger_s=random.choice(LINGERS_S),
+            )
+            sketch = _with_stage(sketch, index, stage)
+            grouped = replace(stage, batch_by=random.choice((None, None, *GROUPERS)))
+            with contextlib.suppress(PipelineError):  # not every input can be grouped by
+                build(_with_stage(sketch, index, grouped)).plan()
+                sketch = _with_stage(sketch, index, grouped)
+    return sketch
+
+
+def _with_stage(sketch: Sketch, index: int, stage: StageSketch) -> Sketch:
+    return replace(sketch, stages=(*sketch.stages[:index], stage, *sketch.stages[index + 1 :]))
 
 
 def _timing(random: Random, stages: int) -> Timing:

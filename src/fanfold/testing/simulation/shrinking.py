@@ -75,6 +75,7 @@ def reductions(case: Case) -> Iterator[Case]:
             replace(stage, replicas=1),
             replace(stage, batch_size=smaller_batch or stage.batch_size),
             replace(stage, batch_bytes=None),
+            replace(stage, batch_by=None),
             replace(stage, linger_s=None),
         ):
             if changed != stage:
