@@ -7,6 +7,7 @@ another loop already, as every cell of a notebook is.
 from __future__ import annotations
 
 import contextvars
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Coroutine
@@ -41,9 +42,9 @@ class OwnLoop:
         runner = self._runner
         context = contextvars.copy_context()  # else it would be that of the first coroutine
         if _is_inside():
-            result, error = _elsewhere(lambda: runner.run(_contained(coroutine), context=context))
+            result, error = _elsewhere(lambda: run_through(runner, _contained(coroutine), context))
         else:
-            result, error = runner.run(_contained(coroutine), context=context)
+            result, error = run_through(runner, _contained(coroutine), context)
         if error is not None:
             raise error
         return result
@@ -66,6 +67,32 @@ class OwnLoop:
             _elsewhere(runner.close)
         else:
             runner.close()
+
+
+def run_through(
+    runner: asyncio.Runner,
+    coroutine: Coroutine[Any, Any, T],
+    context: contextvars.Context | None = None,
+) -> T:
+    """Run a coroutine to its end, also if users' code stops the loop on the way: the loop is not theirs.
+
+    Raises:
+        BaseException: What the coroutine raises.
+    """
+    task = runner.get_loop().create_task(coroutine, context=context)
+    while True:
+        try:
+            return runner.run(_awaited(task))
+        except RuntimeError:
+            if task.done():
+                raise
+            sys.stderr.write(
+                "A stage stopped the event loop that it runs in, which is its worker's. It goes on.\n"
+            )
+
+
+async def _awaited(task: asyncio.Task[T]) -> T:
+    return await task
 
 
 async def _contained(coroutine: Coroutine[Any, Any, T]) -> tuple[Any, BaseException | None]:

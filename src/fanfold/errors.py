@@ -26,7 +26,8 @@ class FanfoldError(Exception):
         hint: What to do about it, one sentence; may be empty.
 
     Errors pickle (they cross process boundaries), compare by identity and print as
-    ``CODE message hint``.
+    ``CODE message hint``. After a message of several lines, such as one with a traceback, the hint has a line
+    of its own that says what it is.
     """
 
     exit_code = 70
@@ -40,7 +41,11 @@ class FanfoldError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.code} {self.message}" + (f" {self.hint}" if self.hint else "")
+        if not self.hint:
+            return f"{self.code} {self.message}"
+        if "\n" in self.message:
+            return f"{self.code} {self.message.rstrip()}\nWhat to do: {self.hint}"
+        return f"{self.code} {self.message} {self.hint}"
 
 
 class DefinitionError(FanfoldError):

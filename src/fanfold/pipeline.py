@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import pickle
+import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeVar, overload
@@ -43,7 +45,8 @@ class Pipeline(Generic[P, R]):
     """A declared program: a static graph of calls and structural operations, traced from a function.
 
     Made by :func:`fanfold.pipeline`; immutable: :meth:`using` gives a changed copy. Problems are told when
-    it is compiled, which the first use does.
+    it is compiled, which the first use does. Pickles, for ``multiprocessing`` and for Ray: by name where it
+    stands in a module, otherwise with all that it was made of (FF229 says if that cannot be).
     """
 
     __name__: str
@@ -126,6 +129,27 @@ class Pipeline(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<Pipeline {self.name}({', '.join(self._declaration.sources)})>"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """By name where a module has it; otherwise by value, with the functions that it was made of.
+
+        Plain ``pickle`` finds no function behind its decorator, so the value is made as for workers.
+        """
+        module, name = self.__module__, getattr(self, "__qualname__", "")
+        if module != "__main__" and getattr(sys.modules.get(module), name, None) is self:
+            return name
+        from fanfold.backends.local.shipping import pickled
+
+        try:
+            data = pickled((self._declaration, self._values, self._overrides))
+        except Exception as error:
+            raise DefinitionError(
+                "FF229",
+                f"pipeline {self.name!r} cannot be pickled: {type(error).__name__}: {error}.",
+                "Something that its functions use from around them does not pickle: make it inside of a "
+                "stage's constructor. Or declare the pipeline at the top of a module: its name travels alone.",
+            ) from error
+        return _unpickled, (data,)
 
     # ------------------------------------------------------------------------------------ changing
 
@@ -387,12 +411,21 @@ class Pipeline(Generic[P, R]):
         unfit = len(args) > len(sources) or not values.keys().isdisjoint(named)
         values.update(named)
         if unfit or values.keys() != set(sources):
-            takes = [*sources, *(f"{name}=" for name in self._declaration.settings)]
+            settings = self._declaration.settings
+            takes = f"It takes {', '.join([*sources, *(f'{name}=' for name in settings)])}."
+            unknown = next((name for name in named if name not in sources), None)
+            if unknown is not None:
+                meant, _, _ = did_you_mean(unknown, [*sources, *settings]).rpartition("Known:")
+                raise DefinitionError(
+                    "FF227",
+                    f"pipeline {self.name!r} has no argument {unknown!r}, given at {here().short()}.",
+                    f"{meant}{takes}",
+                )
             raise DefinitionError(
                 "FF227",
                 f"pipeline {self.name!r} was called with other arguments than it has at "
                 f"{here().short()}.",
-                f"It takes {', '.join(takes)}.",
+                takes,
             )
         return tuple(values[name] for name in sources)
 
@@ -422,6 +455,10 @@ class Pipeline(Generic[P, R]):
             return trace.broken(values, 1)[0]
         with trace.inlining(self._overrides):
             return self._declaration.function(*values, **{**self.settings, **settings})
+
+
+def _unpickled(data: bytes) -> Pipeline[Any, Any]:
+    return Pipeline(*pickle.loads(data))
 
 
 @overload

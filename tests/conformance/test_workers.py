@@ -99,6 +99,15 @@ def test_as_many_items_as_it_says_are_with_an_asynchronous_worker_at_a_time(kind
     assert values == [0, 10, 20, 50, 60], "or else they would wait for each other for ever"
 
 
+def test_an_event_loop_goes_on_that_a_stage_has_stopped_and_is_not_closed_by_it(kind):
+    pipeline, backend = where(stages.meddling, kind)
+    results = list(pipeline.stream(range(5), backend=backend))
+    assert [result.value for result in results] == [0, 1, None, 3, 4]
+    (failure,) = results[2].failures
+    assert (failure.kind, failure.attempts) == ("raised", 1)
+    assert "Cannot close a running event loop" in failure.message
+
+
 def test_asynchronous_stages_make_children_and_take_batches(kind):
     pipeline, backend = where(stages.fanned, kind)
     values = [result.value for result in pipeline.stream([5, 0, 2], backend=backend)]

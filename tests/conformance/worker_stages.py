@@ -89,6 +89,23 @@ async def doubles(items: list[int]) -> list[Any]:
     return [ff.ItemFailure("three") if item == 3 else 2 * item for item in items]
 
 
+@ff.stage(max_in_flight=2)
+async def meddles(item: int) -> int:
+    """Does to its worker's event loop what it should not."""
+    loop = asyncio.get_running_loop()
+    if item == 1:
+        loop.stop()
+    if item == 2:
+        loop.close()
+    await asyncio.sleep(0)
+    return item
+
+
+@ff.pipeline
+def meddling(item: ff.Port[int]) -> ff.Port[int]:
+    return meddles(item)
+
+
 @ff.stage
 async def upto(n: int) -> list[int]:
     return list(range(n))

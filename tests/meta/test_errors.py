@@ -82,6 +82,13 @@ ARGUMENTS: dict[type[FanfoldError], tuple[Any, ...]] = {
 """What to construct an error with, for classes that do not take code, message and hint."""
 
 
+def test_what_to_do_stands_apart_from_a_traceback():
+    assert str(FanfoldError("FF999", "It broke.", "Mend it.")) == "FF999 It broke. Mend it."
+    traced = FanfoldError("FF999", "It broke.\nTraceback: here\n", "Mend it.")
+    assert str(traced) == "FF999 It broke.\nTraceback: here\nWhat to do: Mend it."
+    assert str(FanfoldError("FF999", "It broke.\n")) == "FF999 It broke.\n"
+
+
 @pytest.mark.parametrize("error_class", error_classes())
 def test_an_error_pickles_and_has_an_exit_code(error_class):
     error = error_class(*ARGUMENTS.get(error_class, ("FF999", "what happened", "what to do")))

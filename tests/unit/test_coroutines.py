@@ -33,6 +33,31 @@ def test_it_runs_in_this_thread_and_stays_the_same(own):
     assert first.is_closed()
 
 
+async def stops():
+    asyncio.get_running_loop().stop()
+    await asyncio.sleep(0)
+    WHO.set("stopper")
+    await asyncio.sleep(0)
+    return WHO.get()
+
+
+def test_it_goes_on_when_it_is_stopped_and_says_so(own, capsys):
+    assert own.run(stops()) == "stopper"
+    assert "stopped the event loop" in capsys.readouterr().err
+    assert WHO.get() == "nobody"
+    assert own.run(loop_and_thread())[1] == threading.get_ident()
+
+
+def test_an_exception_that_is_like_that_of_a_stopped_loop_comes_through(own):
+    async def raises():
+        asyncio.get_running_loop().stop()
+        await asyncio.sleep(0)
+        raise RuntimeError("Event loop stopped before Future completed.")
+
+    with pytest.raises(RuntimeError, match="Event loop stopped"):
+        own.run(raises())
+
+
 def test_inside_of_another_loop_it_runs_beside_it(own):
     first, _ = own.run(loop_and_thread())
 

@@ -9,6 +9,20 @@ import pytest
 import fanfold as ff
 
 
+def test_a_direct_call_raises_the_first_exception_whatever_retries_say():
+    tried = []
+
+    @ff.stage(retries=2)
+    def flaky(text):
+        tried.append(text)
+        raise OSError("gone")
+
+    for call in (flaky, ff.pipeline(lambda text: flaky(text))):
+        with pytest.raises(OSError, match="gone"):
+            call("a")
+    assert tried == ["a", "a"]
+
+
 class Remote:
     set_up = 0
     made = 0

@@ -1,9 +1,14 @@
 """The front door: compiling, changing, inlining, and what is handed to the driver."""
 
+import pickle
 import re
+import subprocess
+import sys
+import threading
 import types
 from typing import Any
 
+import cloudpickle
 import pytest
 
 import fanfold as ff
@@ -75,6 +80,10 @@ def test_only_plain_functions_are_pipelines():
     for wrong in (generator, coroutine, len, Ocr):
         with pytest.raises(ff.DefinitionError, match="FF220"):
             ff.pipeline(wrong)
+    with pytest.raises(
+        ff.DefinitionError, match=r"FF220 .*<Stage read>.*\(def\) that calls stages"
+    ):
+        ff.pipeline(read)
 
 
 def test_sources_are_plain_positional_parameters():
@@ -241,7 +250,9 @@ def test_a_setting_without_a_default_must_be_given():
     def needy(item, *, weights, more=1):
         return ocr(weights)(item)
 
-    with pytest.raises(ff.PipelineError, match=r"FF224 .*'weights'"):
+    with pytest.raises(
+        ff.PipelineError, match=r"FF224 .*'weights'.* or weights=… in a direct call\."
+    ):
         needy.plan()
     assert "weights" not in needy.settings
     changed = needy.using({"Ocr.batch_size": 4}).using({"weights": "w"})
@@ -331,6 +342,64 @@ def test_an_inlined_pipeline_takes_ports():
         assert problem.code == "FF227" and "It takes page, level=." in problem.hint
 
 
+# ------------------------------------------------------------------------------------------- pickling
+
+SCRIPT = """\
+import pickle, sys
+import fanfold as ff
+
+@ff.stage
+def shout(text):
+    return text.upper()
+
+@ff.pipeline
+def loud(text, *, mark="!"):
+    return shout(text)
+
+if __name__ == "__main__":
+    for one in (loud, loud.using({"mark": "?"})):
+        with open(sys.argv[1], "ab") as file:
+            pickle.dump(one, file)
+"""
+
+
+def test_a_pipeline_of_a_module_is_pickled_by_name():
+    data = pickle.dumps(to_text)
+    assert len(data) < 100 and pickle.loads(data) is to_text
+
+
+@pytest.mark.parametrize("dumps", [pickle.dumps, cloudpickle.dumps])
+def test_any_other_pipeline_is_pickled_by_value(dumps):
+    @ff.pipeline(level="line")
+    def local(item, *, size=1):
+        return read(item)
+
+    for one in (local, local.using({"size": 3, "read.replicas": 2}), to_text.using({"dpi": 3})):
+        again = pickle.loads(dumps(one))
+        assert again is not one and again.settings == one.settings
+        assert again.explain() == one.explain()
+
+
+def test_a_pipeline_of_a_script_can_be_read_where_the_script_is_not(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    subprocess.run([sys.executable, "script.py", "pickled"], cwd=tmp_path, check=True)
+    with (tmp_path / "pickled").open("rb") as file:
+        one, changed = pickle.load(file), pickle.load(file)
+    assert one("a") == "A" and changed.settings["mark"] == "?"
+
+
+def test_a_pipeline_that_holds_what_cannot_be_pickled_says_so():
+    lock = threading.Lock()
+
+    @ff.pipeline
+    def locked(item):
+        return ff.stage(lambda text: lock)(item)
+
+    with pytest.raises(ff.DefinitionError, match=r"FF229 pipeline 'locked' .*lock") as told:
+        pickle.dumps(locked)
+    assert "module" in told.value.hint
+
+
 # -------------------------------------------------------------------------------------------- running
 
 
@@ -343,8 +412,24 @@ def test_plain_values_go_to_the_driver_in_the_order_of_the_sources(driver):
     assert two(b=2, a=1, k=5) == "call"
     assert [args[1] for _, args, _ in driver.asked] == [(1, 2), (1, 2)]
     assert driver.asked[0][1][0] is two.plan()
-    with pytest.raises(ff.DefinitionError, match="FF227"):
+    with pytest.raises(
+        ff.DefinitionError, match=r"FF227 .* other arguments .* It takes a, b, k=\."
+    ):
         two(1)
+
+
+def test_a_mistyped_argument_is_told_with_the_one_that_was_meant(driver):
+    @ff.pipeline
+    def marked(text, *, mark="!"):
+        return join(text, text)
+
+    with pytest.raises(ff.DefinitionError) as caught:
+        marked("a", mrak="?")
+    assert "has no argument 'mrak', given at test_pipeline.py:" in caught.value.message
+    assert caught.value.hint == "Did you mean 'mark'? It takes text, mark=."
+    with pytest.raises(ff.DefinitionError) as caught:
+        marked("a", colour="red")
+    assert caught.value.code == "FF227" and caught.value.hint == "It takes text, mark=."
 
 
 def test_ports_outside_of_a_pipeline_are_refused():

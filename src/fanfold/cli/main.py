@@ -185,15 +185,27 @@ class _Version(argparse.Action):
 
 
 def _count(text: str) -> int:
-    number = int(text)
+    """A number of items: ``100``."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of items; give a whole number from 1 on, such as 100"
+        )
     return number
 
 
 def _count_or_share(text: str) -> int | float:
     """``5`` is a number of roots, ``0.05`` a share of them; whether it makes sense is told by the run."""
-    return float(text) if "." in text else int(text)
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a number of roots nor a share of them; give a whole number such as 10, "
+            "or a share from 0.0 to 1.0 such as 0.05"
+        ) from None
 
 
 def _print_error(error: FanfoldError, *, debug: bool) -> None:
@@ -201,7 +213,8 @@ def _print_error(error: FanfoldError, *, debug: bool) -> None:
     if debug:
         lines.insert(0, "".join(traceback.format_exception(error)).rstrip())
     if error.hint:
-        lines.append(f"  {error.hint}")
+        # Below a traceback or a worker's output it would look like a part of it.
+        lines.append(f"{'What to do:' if len(lines[-1].splitlines()) > 1 else ' '} {error.hint}")
     if error.report is not None:
         # Why it stopped has just been said.
         lines.append(dataclasses.replace(error.report, stopped=None).summary())

@@ -24,9 +24,11 @@ def read_files(
     """A source of :class:`~fanfold.data.files.File`; the key of each is its path as written.
 
     Args:
-        paths: Files, globs (``corpus/**/*.pdf``; ``**`` spans folders), folders (all files below, hidden
-            ones left out) or URLs of any file system that fsspec knows. A name that exists is taken as it
-            is, whatever characters are in it. Nothing is listed before the source is read.
+        paths: Files, globs (``corpus/**/*.pdf``; ``**`` spans folders), folders (all files below) or URLs of
+            any file system that fsspec knows. Names that begin with a dot are hidden: folders and globs leave
+            such files out, and what is below such folders, unless the pattern itself has the dot
+            (``corpus/.*``). Of a URL nothing is hidden. A name that exists is taken as it is, whatever
+            characters are in it. Nothing is listed before the source is read.
         suffix: Keep only names that end so (``".pdf"``, upper or lower case); a file named in full always
             counts.
 

@@ -28,15 +28,18 @@ FOLDER_ENDING: Final = ".files"
 """Tells a root's folder, with the suffix before it, from those of its key's slashes and of other sinks."""
 
 _LOCK: Final = "lock"
+_CONTENT: Final = (str, bytes, bytearray, memoryview)
+"""What a file holds."""
 
 
 def write_files(path: str | os.PathLike[str], suffix: str = ".txt") -> Sink:
     """A sink that writes each root's value as a file of its own, named from the key.
 
-    ``str`` is written as UTF-8, ``bytes`` as they are. A dict of names to ``str`` or ``bytes`` becomes a
-    folder with these files, whose name ends in ``.files`` (``a.pdf.txt.files``); so does an output of a
-    child level, whose files are named by ordinals (``00003.txt``). The slashes of a key become folders; what
-    a file name cannot hold is percent-encoded.
+    ``str`` is written as UTF-8, ``bytes`` (``bytearray``, ``memoryview``) as they are. Text for which UTF-8 has
+    no form (half a surrogate pair, say from a broken PDF) fails its root. A dict of names to ``str`` or
+    ``bytes`` becomes a folder with these files, whose name ends in ``.files`` (``a.pdf.txt.files``); so does an
+    output of a child level, whose files are named by ordinals (``00003.txt``). The slashes of a key become
+    folders; what a file name cannot hold is percent-encoded.
 
     Args:
         path: The folder. Sinks with other suffixes may write into it too: none touches what another wrote.
@@ -96,7 +99,7 @@ class _Files(Sink):
 
     def prepare(self, records: RootRecords) -> Commit:
         key = records.key
-        if not records.levels and isinstance(value := records.items[0].value, (str, bytes)):
+        if not records.levels and isinstance(value := records.items[0].value, _CONTENT):
             data = self._bytes(value, key)
             return lambda: self._put_file(key, data)
         try:
@@ -148,8 +151,16 @@ class _Files(Sink):
 
     def _bytes(self, value: Any, key: str, where: str = "") -> bytes:
         if isinstance(value, str):
-            # A lone surrogate (from a broken text layer, say) has no UTF-8; it must not stop a run.
-            return value.encode(errors="replace")
+            try:
+                return value.encode()
+            except UnicodeEncodeError as error:
+                raise self._refused(
+                    key,
+                    f"holds {value[error.start]!a} at character {error.start}, which is half a surrogate pair "
+                    "and has no UTF-8",
+                    'Let a stage put a "?" there, with text.encode("utf-8", "replace"), or mend the text.',
+                    where,
+                ) from error
         if isinstance(value, (bytes, bytearray, memoryview)):
             return bytes(value)
         raise self._refused(

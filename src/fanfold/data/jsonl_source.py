@@ -11,38 +11,54 @@ import gzip
 import io
 import json
 import os
-from collections.abc import Iterator, Mapping
-from typing import IO, Any
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, Literal, TypeAlias
 
 from fanfold.data.file_source import read_files
 from fanfold.data.files import File
-from fanfold.data.sources import Key, Source, checked_key, key_of
-from fanfold.errors import SourceError
+from fanfold.data.sources import Key, Source, Unreadable, checked_key, key_of
+from fanfold.errors import SourceError, UsageError
+
+OnError: TypeAlias = Literal["stop", "skip"]
+
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
-def read_jsonl(*paths: str | os.PathLike[str], key: Key = None) -> Source[Any]:
+def read_jsonl(
+    *paths: str | os.PathLike[str], key: Key = None, on_error: OnError = "stop"
+) -> Source[Any]:
     """A source of the values in JSON Lines files, one a line, read lazily; ``.gz`` is unpacked.
 
     Args:
         paths: Files, globs, folders (their ``.jsonl`` files) or URLs, as for ``read_files``.
         key: The field that holds the key, or a function of the value. Without it: the field ``key``, else
             ``id``, else file and line (``data.jsonl:17``).
+        on_error: What a line comes to that is not JSON or has no key: it ends the run (``"stop"``), or is
+            left out (``"skip"``). Lines that were left out are told with the failures, by file and line, and
+            counted in the report. A file that cannot be read any further ends the run in any case.
 
     Raises:
-        UsageError: No path is given. When read: there is no such file.
+        UsageError: No path is given, or ``on_error`` is unknown. When read: there is no such file.
         SourceError: When read: a line that is not JSON (file and line are named).
 
     Example:
         >>> read_jsonl("items.jsonl", key="url")
         read_jsonl('items.jsonl')
     """
-    return _Lines(read_files(*paths, suffix=(".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")), key)
+    if on_error not in ("stop", "skip"):
+        raise UsageError(
+            "FF318", f"read_jsonl(on_error={on_error!r}) is unknown.", 'Use "stop" or "skip".'
+        )
+    files = read_files(*paths, suffix=(".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz"))
+    return _Lines(files, key, skip=on_error == "skip")
 
 
 class _Lines(Source[Any]):
-    def __init__(self, files: Source[File], key: Key) -> None:
+    def __init__(self, files: Source[File], key: Key, *, skip: bool) -> None:
         self._files = files
         self._key = key
+        self._skip = skip
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         files = iter(self._files)  # looked up here: a missing file shows before anything is read
@@ -52,26 +68,22 @@ class _Lines(Source[Any]):
         return repr(self._files).replace("read_files", "read_jsonl", 1)
 
     def _lines(self, path: str, file: File) -> Iterator[tuple[str, Any]]:
-        with _open_text(path, file) as lines:
+        with _open(path, file) as lines:
             number = 0
             try:
                 for number, line in enumerate(lines, 1):
-                    if line.strip():
-                        value = json.loads(line)
-                        yield self._key_of(value, f"{path}:{number}"), value
-            except json.JSONDecodeError as error:
-                raise SourceError(
-                    "FF310",
-                    f"{path}:{number} is not valid JSON: {error.msg} (column {error.colno}).",
-                    "Each line must hold one JSON value.",
-                ) from error
-            except UnicodeDecodeError as error:
-                raise SourceError(
-                    "FF310",
-                    f"{path}: after line {number} comes text that is not UTF-8: {error.reason}.",
-                    "Convert the file to UTF-8.",
-                ) from error
-            except (OSError, EOFError) as error:
+                    if line.isspace():
+                        continue
+                    where = f"{path}:{number}"
+                    try:
+                        value = _value(line.removeprefix(_BYTE_ORDER_MARK), where)
+                        pair = self._key_of(value, where), value
+                    except SourceError as error:
+                        if not self._skip:
+                            raise
+                        pair = where, Unreadable(f"{error.code} {error.message}")
+                    yield pair
+            except (OSError, EOFError, zlib.error) as error:
                 raise SourceError(
                     "FF311", f"{path} cannot be read after line {number}: {error}."
                 ) from error
@@ -86,13 +98,30 @@ class _Lines(Source[Any]):
         return where
 
 
+def _value(line: bytes, where: str) -> Any:
+    try:
+        return json.loads(line.decode())
+    except UnicodeDecodeError as error:
+        why = f"UTF-8: {error.reason}"
+        hint = "Convert the file to UTF-8"
+    except json.JSONDecodeError as error:
+        why = f"valid JSON: {error.msg} (column {error.colno})"
+        hint = "Each line must hold one JSON value"
+    except (ValueError, RecursionError) as error:  # legal JSON, and yet too much for Python
+        why = f"valid JSON for Python: {error}"
+        hint = "Each line must hold one JSON value"
+    raise SourceError(
+        "FF310",
+        f"{where} is not {why}.",
+        f'{hint}; read_jsonl(…, on_error="skip") leaves such lines out and tells which.',
+    )
+
+
 @contextlib.contextmanager
-def _open_text(path: str, file: File) -> Iterator[IO[str]]:
+def _open(path: str, file: File) -> Iterator[Iterable[bytes]]:
     try:
         raw = file.open()
     except OSError as error:
         raise SourceError("FF311", f"{path} cannot be read: {error}.") from error
     with raw:
-        unpacked = gzip.GzipFile(fileobj=raw) if path.endswith(".gz") else raw
-        with io.TextIOWrapper(unpacked, encoding="utf-8-sig", newline="\n") as text:
-            yield text
+        yield io.BufferedReader(gzip.GzipFile(fileobj=raw)) if path.endswith(".gz") else raw

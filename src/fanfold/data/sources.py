@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Generic, SupportsIndex, TypeAlias, TypeVar
 
@@ -20,6 +21,27 @@ T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 Key: TypeAlias = str | Callable[[Any], Any] | None
 """A field's name, a function from the value to its key, or None: whatever the source has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """In the place of an item's value: the source has found it and cannot read it.
+
+    A run leaves the item out, and tells of it with the failures (kind ``contract``) and in the report's
+    ``unreadable``; a source that raises instead ends the run.
+
+    Example:
+        >>> class Numbers(Source[int]):
+        ...     def __iter__(self):
+        ...         for position, text in enumerate(["1", "x"]):
+        ...             value = int(text) if text.isdigit() else Unreadable(f"{text!r} is no number")
+        ...             yield f"line-{position}", value
+        >>> list(Numbers())
+        [('line-0', 1), ('line-1', Unreadable(reason="'x' is no number"))]
+    """
+
+    reason: str
+    """Why, in words."""
 
 
 class Source(ABC, Generic[T_co]):

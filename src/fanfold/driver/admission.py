@@ -13,9 +13,10 @@ from fanfold.backends.base import Backend
 from fanfold.backends.values import Unstorable
 from fanfold.data.binding import binder
 from fanfold.data.files import File
-from fanfold.data.sources import Source
+from fanfold.data.sources import Source, Unreadable
 from fanfold.errors import FanfoldError, SourceError, UsageError
 from fanfold.extract import told
+from fanfold.failures import Failure
 from fanfold.observe.report import plural
 from fanfold.plan import Plan
 from fanfold.protocol import RootsAdmitted, Rows, StreamRows
@@ -74,6 +75,7 @@ class Admission:
         backend: Stores the values.
         clock: Seconds, for bounding how long a pull takes.
         duplicates: Whether a key that comes again is an ``"error"``, or the ``"first"`` item with it counts.
+        on_unreadable: Told of each item that the source cannot read and gives as such; it is left out.
 
     Raises:
         UsageError: ``duplicates`` is unknown.
@@ -86,6 +88,7 @@ class Admission:
         backend: Backend,
         clock: Callable[[], float],
         duplicates: Duplicates = "error",
+        on_unreadable: Callable[[Failure], None] = lambda _: None,
     ) -> None:
         if duplicates not in ("error", "first"):
             raise UsageError(
@@ -97,12 +100,15 @@ class Admission:
         self._clock = clock
         self._bind = binder(plan.sources) if len(plan.sources) > 1 else None
         self._first_only = duplicates == "first"
+        self._on_unreadable = on_unreadable
         self._seen: set[str] | None = None if source.unique_keys else set()
         self._error: FanfoldError | None = None
         self._copies: dict[int, list[File]] = {}
         self.admitted = 0
         self.skipped = 0
         """Items left out because their key had come before."""
+        self.unreadable = 0
+        """Items left out because the source could not read them."""
         self.exhausted = False
 
     def pull(self, room: int) -> RootsAdmitted | None:
@@ -120,7 +126,7 @@ class Admission:
         try:
             self._collect(min(room, CHUNK_ROOTS), keys, values)
         except Exception as error:
-            told = _told(self._source.name, error, self.admitted + self.skipped + len(keys))
+            told = _told(self._source.name, error, self._given(len(keys)))
             if not keys:
                 raise told from told.__cause__
             self._error = told  # the next call raises it, after these are admitted
@@ -156,6 +162,9 @@ class Admission:
                 self.exhausted = True
                 return
             key, value = pair
+            if type(value) is Unreadable:
+                self._leave_out(key, value, len(keys))
+                continue
             if seen is not None:
                 if key in seen:
                     self._seen_before(key)
@@ -166,6 +175,10 @@ class Admission:
             if clock() > deadline_s:
                 return
 
+    def _given(self, collected: int) -> int:
+        """How many items the source gave so far, those included that are not admitted yet."""
+        return self.admitted + self.skipped + self.unreadable + collected
+
     def _seen_before(self, key: str) -> None:
         if not self._first_only:
             raise SourceError(
@@ -174,6 +187,21 @@ class Admission:
                 'Take keys from another field (key=…), or keep the first with duplicates="first".',
             )
         self.skipped += 1
+
+    def _leave_out(self, key: str, item: Unreadable, collected: int) -> None:
+        level = self._plan.levels[0].name
+        position = self._given(collected)
+        self.unreadable += 1
+        self._on_unreadable(
+            Failure(
+                kind="contract",
+                message=item.reason,
+                call=self._source.name,
+                key=key,
+                levels=(level,),
+                ordinals=(position,),
+            )
+        )
 
     def _event(self, keys: list[str], values: list[Any]) -> RootsAdmitted:
         streams: list[StreamRows] = []

@@ -395,12 +395,13 @@ class Loop:
             f"{trace}{self._log(worker)}",
             _HINT_NO_MODULE
             if failure.exception.rpartition(".")[2] == "ModuleNotFoundError"
-            else "Its constructor runs once per worker; mend it, or what it needs on this machine.",
+            else "Mend what the last lines of the traceback show, or what the stage needs on this machine: a "
+            "stage is loaded and its constructor runs in each worker, before the first item.",
         )
 
     def _log(self, worker: int) -> str:
         tail = self._backend.worker_log_tail(worker).rstrip()
-        return f"Its last output:\n{tail}\n" if tail else ""
+        return f"The worker's last output:\n{tail}\n" if tail else ""
 
     def _cannot_write(self, event: WriteFailed) -> SinkError:
         code, _, message = event.message.partition(" ")

@@ -12,6 +12,7 @@ import datetime
 import os
 import sys
 import time
+import warnings
 import weakref
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
@@ -33,6 +34,7 @@ from fanfold.driver.loop import Loop
 from fanfold.driver.results import Result, shaped
 from fanfold.driver.settings import (
     as_source,
+    crowded,
     failed_limit,
     make_backend,
     make_run_dir,
@@ -273,6 +275,8 @@ class _Job:
         seed: int = 0,
     ) -> None:
         refuse_impossible(plan, backend_name)
+        for warning in crowded(plan, backend_name):
+            warnings.warn(warning, stacklevel=4)  # at the line that calls the pipeline's method
         occupy()  # before logs and sinks are opened: nobody may print into them
         self._plan = plan
         self._source = source
@@ -285,12 +289,14 @@ class _Job:
         self._counts = FailureCounts()
         self._counters = Counters()
         self._log: FailureLog | None = None
+        self._reports = False
         self.name = name or new_run_name(self._started)
         self._facts = RunFacts(self.name, seed)
         self.run_dir = run_dir
 
     def run(self, delivery: Delivery, *, progress: bool | None, duplicates: Duplicates) -> Report:
         """To the end. However it ends, the backend is closed and the report is written."""
+        self._reports = True
         shown = choose_progress(progress, sys.stderr, self._plan.levels[0].name, time.monotonic())
         if self.run_dir is not None:
             self._log = FailureLog(self.run_dir / "failures.jsonl")
@@ -368,7 +374,14 @@ class _Job:
     ) -> tuple[Core, Admission, Loop]:
         self._workers = worker_specs(self._plan, self._facts)
         core = Core(self._plan, self._workers, time.monotonic(), rules=self._rules)
-        admission = Admission(self._plan, self._source, self._backend, time.monotonic, duplicates)
+        admission = Admission(
+            self._plan,
+            self._source,
+            self._backend,
+            time.monotonic,
+            duplicates,
+            on_unreadable=self._note_unreadable,
+        )
         loop = Loop(
             core,
             self._backend,
@@ -391,6 +404,15 @@ class _Job:
         self._counts.add(failures)
         if self._log is not None:
             self._log.add(failures)
+
+    def _note_unreadable(self, failure: Failure) -> None:
+        """What the source cannot read is no root: a report tells of it; where there is none, a warning."""
+        if self._reports:
+            self._note_failures([failure])
+        else:
+            warnings.warn(
+                f"{failure.call} left out {failure.where()}: {failure.message}", stacklevel=2
+            )
 
     # ------------------------------------------------------------------------------ the end
 
@@ -422,6 +444,7 @@ class _Job:
             first_root_s=self._since_start(loop.first_root_s),
             root_level=self._plan.levels[0].name,
             duplicates=admission.skipped,
+            unreadable=admission.unreadable,
             failures=self._counts.groups(),
             stopped=_stopped(stop),
             outputs=tuple(sink.target for sink in self._writer.sinks) if self._writer else (),

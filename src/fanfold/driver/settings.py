@@ -79,6 +79,29 @@ def refuse_impossible(plan: Plan, backend: str, cores: int | None = None) -> Non
         )
 
 
+def crowded(plan: Plan, backend: str, cores: int | None = None) -> list[str]:
+    """Warnings, in words: stages whose replicas are to keep more cores busy, together, than there are.
+
+    Only what was said is taken at its word: a stage has one core unless ``cpus`` says more, and many such
+    replicas that wait for files or servers are as it should be.
+
+    Args:
+        plan: The compiled pipeline.
+        backend: The backend's name; only worker processes of this machine share its cores.
+        cores: How many there are; by default those that this process may use.
+    """
+    if backend != "local":
+        return []
+    available = usable_cores() if cores is None else cores
+    return [
+        f"stage {stage.name!r} has {stage.replicas} replicas with cpus={stage.cpus}, which is "
+        f"{stage.replicas * stage.cpus} cores, and this machine lets the run use {available}: they will slow "
+        f"each other down. Give {stage.name}.replicas or {stage.name}.cpus less."
+        for stage in plan.stages
+        if stage.cpus > 1 and stage.workers == "process" and stage.replicas * stage.cpus > available
+    ]
+
+
 def usable_cores() -> int:
     """Cores that this process may use: fewer than the machine has, if it is confined to some."""
     if hasattr(os, "sched_getaffinity"):

@@ -99,7 +99,12 @@ class GatherRule:
             whole &= self.closed(parent) & ~parent.terminal(self.outputs[0])
             elsewhere = whole & chunk.shared()
             if elsewhere:
-                whole ^= elsewhere ^ self._settled_elsewhere(state, parent, elsewhere)
+                whole ^= elsewhere ^ self.complete(parent, elsewhere)
+            # What is lost already, though the list has still to be told of it:
+            if lost is not None and self.stop_on_loss:
+                whole &= ~chunk.parents_of(lost.failed | lost.suppressed)
+            if self.enough is not None and whole and (elsewhere or lost is not None):
+                whole &= ~self._too_few(state, parent, whole)
             self._finish(state, parent, whole)
 
     def closed(self, chunk: Chunk) -> int:
@@ -117,25 +122,14 @@ class GatherRule:
                 causes=lost.causes,
             )
 
-    def _settled_elsewhere(self, state: State, parent: Chunk, parents: int) -> int:
-        """Those of some parents whose list is done: other chunks hold members of theirs, which may have been
-        lost by the same event, and then the list has still to be told of them."""
-        done = self.complete(parent, parents)
-        if self.stop_on_loss and done:
-            for child in parent.children[self.child_level].chunks(done):
-                lost = child.lost_at(self.row)
-                if lost is not None:
-                    done &= ~child.parents_of(lost.failed | lost.suppressed)
-        if self.enough is not None and done:
-            done &= ~self._too_few(state, parent, done)
-        return done
-
     def complete(self, chunk: Chunk, parents: int) -> int:
-        """Those of some parents whose members are all terminal."""
+        """Those of some parents whose members are all terminal, and none is lost if that stops the list."""
         children = chunk.children.get(self.child_level)
         if children is not None and parents:
             for child in children.chunks(parents):
                 parents &= ~child.parents | child.whole(child.terminal(self.row))
+                if self.stop_on_loss and (lost := child.lost_at(self.row)) is not None:
+                    parents &= ~child.parents_of(lost.failed | lost.suppressed)
         return parents
 
     def _suppress(self, state: State, parent: Chunk, chunk: Chunk, lost: Lost, bad: int) -> None:

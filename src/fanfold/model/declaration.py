@@ -44,7 +44,9 @@ def declare(function: Callable[..., Any], *, name: str | None, level: str) -> De
     """
     if not inspect.isfunction(function):
         raise DefinitionError(
-            "FF220", f"pipeline: {function!r} is not a function.", "Decorate a function (def)."
+            "FF220",
+            f"pipeline: {function!r} is not a function.",
+            "Decorate a function (def) that calls stages with its parameters and returns what they give.",
         )
     if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
         raise DefinitionError(
@@ -105,7 +107,7 @@ def trace(
             "FF224",
             declaration.where,
             f"the setting {name!r} has no default and was given no value.",
-            f'Give it one: pipeline.using({{"{name}": …}}).',
+            f'Give it one: pipeline.using({{"{name}": …}}), or {name}=… in a direct call.',
         )
         for name, setting in declaration.settings.items()
         if setting.required and name not in values

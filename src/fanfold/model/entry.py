@@ -43,7 +43,7 @@ def _stage(target: Any = _NOTHING, /, *, name: str | None = None, **options: Any
         workers: What a replica is: a ``"process"``, or a ``"thread"`` of the program's own process, for code
             that is to share memory with the program or with other stages. Threads cannot be killed.
         retries: How often an item is tried again after an exception that is neither an ``ItemFailure`` nor
-            a ``ParentFailure``.
+            a ``ParentFailure``. In a run only: called with plain values it raises the first exception.
         on_error: What such an exception comes to in the end (and a worker's death, or a result of the wrong
             shape): it fails its item (``"fail"``), or the first one stops the run (``"stop"``).
         probe: Until a parent has its first result at a call, at most so many of its items go to workers while

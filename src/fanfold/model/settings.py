@@ -18,6 +18,7 @@ from fanfold.errors import DefinitionError
 
 _TRUE: Final[tuple[str, ...]] = ("true", "yes", "on", "1")
 _FALSE: Final[tuple[str, ...]] = ("false", "no", "off", "0")
+_NUMBERS: Final = {True: "a whole number such as 8", False: "a number such as 0.5"}
 
 
 @dataclass(frozen=True)
@@ -65,14 +66,23 @@ def parse_text(what: str, text: str, kind: Any) -> Any:
         raise DefinitionError(
             "FF224",
             f"{what}: {text!r} is {_not_a(kind)}.",
-            str(error) if error.args and "invalid literal" not in str(error) else "",
+            str(error),
         ) from None
 
 
 def _not_a(kind: Any) -> str:
     if typing.get_origin(kind) is Literal:
         return "none of its values"
-    return f"no {kind.__name__ if isinstance(kind, type) else str(kind).replace('typing.', '')}"
+    return f"no {_called(kind)}"
+
+
+def _called(kind: Any) -> str:
+    """A type as a user wrote it."""
+    if kind is type(None):
+        return "None"
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        return " or ".join(map(_called, typing.get_args(kind)))
+    return kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
 
 
 def _parse(text: str, kind: Any) -> Any:
@@ -93,7 +103,10 @@ def _parse(text: str, kind: Any) -> Any:
     if issubclass(base, enum.Enum):
         return _choice(text, {str(m.value): m for m in base} | {m.name: m for m in base})
     if issubclass(base, (int, float)):
-        return base(text)
+        try:
+            return base(text)
+        except ValueError:
+            raise ValueError(f"Give {_NUMBERS[issubclass(base, int)]}.") from None
     if issubclass(base, (list, tuple, set, frozenset)):
         return base(_elements(text, args[0] if args else str))
     if issubclass(base, dict):
@@ -121,7 +134,16 @@ def _first(text: str, kinds: tuple[Any, ...]) -> Any:
             return _parse(text, kind)
         except ValueError:
             continue  # the next alternative may fit
-    raise ValueError(f"Give one of {', '.join(getattr(k, '__name__', str(k)) for k in kinds)}.")
+    raise ValueError(f"Give {', or '.join(_wanted(kind) for kind in kinds)}.")
+
+
+def _wanted(kind: Any) -> str:
+    """How a value of this type is written."""
+    if kind is type(None):
+        return "none"
+    if isinstance(kind, type) and issubclass(kind, (int, float)) and not issubclass(kind, bool):
+        return _NUMBERS[issubclass(kind, int)]
+    return "true or false" if kind is bool else f"a value of {_called(kind)}"
 
 
 def _elements(text: str, kind: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from typing import IO, TYPE_CHECKING, Final
 
 from fanfold.engine.statistics import CallCounts, Statistics
-from fanfold.observe.report import duration, plural
+from fanfold.observe.report import duration, plural, times
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -162,11 +162,11 @@ def call_cells(call: CallCounts) -> tuple[str, ...]:
     """One call's row of the table: :data:`CELLS` cells.
 
     >>> call_cells(CallCounts("Ocr", "Ocr", "page", done=1200, ready=3, running=32, failed=1))
-    ('  Ocr', '1,200 pages done', '3 ready', '32 running', '1 failed')
+    ('  Ocr', '1,200 × page done', '3 ready', '32 running', '1 failed')
     """
     return (
         f"  {call.name}",
-        f"{plural(call.done, call.level)} done",
+        f"{times(call.done, call.level)} done",
         f"{call.ready:,} ready",
         f"{call.running:,} running",
         f"{call.failed:,} failed" if call.failed else "",

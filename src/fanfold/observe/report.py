@@ -128,6 +128,8 @@ class Report:
     workers: Sequence[WorkerReport]
     failures: Sequence[FailureGroup]
     """Each failure counted once, where it originated."""
+    unreadable: int = 0
+    """Items that the source found and could not read, left out; ``failures`` tells of them too."""
     stopped: Stopped | None = None
     outputs: Sequence[str] = ()
     """What was written, by sink."""
@@ -236,18 +238,21 @@ def counted(statistics: Statistics, counters: Counters) -> dict[str, Any]:
 
 
 def plural(count: int, noun: str) -> str:
-    """``1 page``, ``2,500 pages``; good enough for the names of levels.
+    """``1 worker``, ``2,500 workers``: for words of ours; levels have names of the user's (:func:`times`).
 
-    >>> plural(1, "page"), plural(2500, "page"), plural(0, "entry"), plural(2, "batch")
-    ('1 page', '2,500 pages', '0 entries', '2 batches')
+    >>> plural(1, "worker"), plural(2500, "worker"), plural(0, "failure")
+    ('1 worker', '2,500 workers', '0 failures')
     """
-    if count == 1:
-        return f"1 {noun}"
-    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
-        noun = noun[:-1] + "ie"
-    elif noun.endswith(("s", "x", "ch", "sh")):
-        noun += "e"
-    return f"{count:,} {noun}s"
+    return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def times(count: int, level: str) -> str:
+    """So many items of a level, whose name has no plural that anybody knows: ``series``, ``child``, ``Seite``.
+
+    >>> times(1, "page"), times(2500, "series")
+    ('1 × page', '2,500 × series')
+    """
+    return f"{count:,} × {level}"
 
 
 def duration(seconds: float) -> str:
@@ -266,9 +271,9 @@ def duration(seconds: float) -> str:
 
 def _summary(report: Report) -> list[str]:
     statuses = [f"{count:,} {status}" for status, count in report.roots.items() if count]
-    head = f"{report.pipeline}: {plural(report.admitted, report.root_level)}"
+    head = f"{report.pipeline}: {times(report.admitted, report.root_level)}"
     lines = [f"{head} in {duration(report.wall_s)}: {', '.join(statuses) or 'nothing to do'}"]
-    deeper = [plural(n, name) for name, n in report.levels.items() if name != report.root_level]
+    deeper = [times(n, name) for name, n in report.levels.items() if name != report.root_level]
     if deeper:
         lines.append(f"  {', '.join(deeper)}")
     for call in report.calls:
@@ -277,6 +282,8 @@ def _summary(report: Report) -> list[str]:
             lines.append(f"  {call.name} counted: {sums}")
     if report.duplicates:
         lines.append(f"  left out for a key that had come before: {report.duplicates:,}")
+    if report.unreadable:
+        lines.append(f"  left out because the source could not read them: {report.unreadable:,}")
     if report.failures:
         lines.append(f"  {plural(report.failed, 'failure')}:")
         for group in report.failures:
@@ -293,8 +300,7 @@ def _summary(report: Report) -> list[str]:
     if written := report.roots.get(Status.DONE.value, 0) + report.roots.get(
         Status.PARTIAL.value, 0
     ):
-        every = plural(report.admitted, report.root_level)
-        of = every if written == report.admitted else f"{written:,} of {every}"
+        of = times(written, report.root_level)
         lines += [f"  written: records of {of} to {output}" for output in report.outputs]
     if report.run_dir is not None:
         lines.append(f"  details: {report.run_dir}")

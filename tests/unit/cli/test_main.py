@@ -39,7 +39,7 @@ def test_a_run_writes_records_and_tells_where(place, capsys):
     assert run("--set", "factor=10") == 0
     assert records(place) == [{"key": "a", "n": 10}, {"key": "b", "n": 20}]
     shown = capsys.readouterr()
-    assert "2 rows" in shown.out
+    assert "2 × row" in shown.out
     assert "out/records.jsonl" in shown.out
     assert shown.err == ""
 
@@ -76,8 +76,8 @@ def test_a_run_that_failures_stop_is_1_and_tells_why_and_what_was_done(capsys):
         "fanfold: FF421 the run was stopped: 2 of 2 roots failed, which is more than max_failed=1 allows. "
         "The first was row a, at call 'scaled': ValueError: negative.\nTraceback"
     )
-    assert "\n  See what failed and why in the report" in told
-    assert "rows: 2 rows in" in told and "2 failed" in told
+    assert "ValueError: negative\nWhat to do: See what failed and why in the report" in told
+    assert "rows: 2 × row in" in told and "2 failed" in told
     assert run("--set", "scaled.on_error=stop", "--set", "factor=-1", "--quiet") == 1
     told = capsys.readouterr().err
     assert told.count("FF421") == 1 and "1 failed, 1 unfinished" in told
@@ -89,9 +89,28 @@ def test_a_limit_of_failed_roots_may_be_a_share(capsys):
     for wrong in ("1.5", "-1"):
         assert run(f"--max-failed={wrong}") == 2
         assert f"FF433 max_failed={wrong}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "wrong", "hint"),
+    [
+        (
+            "--max-failed",
+            "few",
+            "a whole number such as 10, or a share from 0.0 to 1.0 such as 0.05",
+        ),
+        ("--max-failed", "5%", "such as 0.05"),
+        ("--limit", "x", "'x' is no number of items; give a whole number from 1 on, such as 100"),
+        ("--limit", "0", "'0' is no number of items"),
+    ],
+)
+def test_a_number_that_is_none_is_refused_with_what_is_allowed(capsys, option, wrong, hint):
     with pytest.raises(SystemExit) as left:
-        run("--max-failed", "few")
+        run(option, wrong)
     assert left.value.code == 2
+    said = capsys.readouterr().err
+    assert f"argument {option}: " in said and hint in said
+    assert "_count" not in said
 
 
 def test_a_users_mistake_is_one_block_and_2(capsys):
@@ -215,7 +234,7 @@ def test_check_shows_samples(capsys):
     assert main(["check", f"{FLOW}:rows", "rows.jsonl", "-n", "1"]) == 0
     shown = capsys.readouterr().out
     assert "dict(id, n)" in shown
-    assert "1 row" in shown
+    assert "1 × row" in shown
     assert main(["check", f"{FLOW}:rows", "rows.jsonl", "--set", "factor=-1"]) == 1
 
 

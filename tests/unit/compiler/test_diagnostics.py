@@ -442,7 +442,7 @@ def a_constructor_given_other_arguments(document: Any) -> Any:
 
 @told("""
     FF224 pipeline 'a_setting_without_a_value', line 1: the setting 'weights' has no default and was
-    given no value. Give it one: pipeline.using({"weights": …}).
+    given no value. Give it one: pipeline.using({"weights": …}), or weights=… in a direct call.
 """)
 def a_setting_without_a_value(document: Any, *, weights: Any) -> Any:
     return document

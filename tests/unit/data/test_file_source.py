@@ -1,6 +1,7 @@
 """Listing files: order, keys, strange names, URLs, and words for what is not there."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +51,18 @@ def test_a_folder_is_all_files_below_that_are_not_hidden(corpus, written):
         f"corpus/deep/er/{STRANGE}",
         "corpus/deep/notes.txt",
     ]
+
+
+def test_hidden_names_come_only_if_the_pattern_has_their_dot(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("c/a.txt", "c/.b.txt", "c/.d/e.txt"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(name)
+    assert keys("c") == keys("c/*") == keys("c/**") == keys("c/**/*.txt") == ["c/a.txt"]
+    assert keys("c/.*") == keys("c/.b.txt") == ["c/.b.txt"]
+    assert keys("c/.d") == keys("c/.d/*") == keys("c/.*/*") == ["c/.d/e.txt"]
+    urls = [key.rpartition("/c/")[2] for key in keys(f"file://{tmp_path}/c/**")]
+    assert urls == [".b.txt", ".d/e.txt", "a.txt"]
 
 
 def test_a_suffix_chooses_from_folders_but_not_from_names(corpus):

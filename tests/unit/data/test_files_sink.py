@@ -41,13 +41,15 @@ def test_one_file_per_root_named_from_its_key(tmp_path):
     with opened(tmp_path) as sink:
         put(sink, "corpus/a b.pdf", "é")
         put(sink, "../b", b"\xff")
-        put(sink, "c", "half a pair: \ud800")
+        put(sink, "c", bytearray(b"array"))
+        put(sink, "d", memoryview(b"a view")[2:])
     assert tree(tmp_path) == {
         "corpus/a b.pdf.md": "é".encode(),
         "%2E%2E/b.md": b"\xff",
-        "c.md": b"half a pair: ?",
+        "c.md": b"array",
+        "d.md": b"view",
     }
-    assert sorted(os.listdir(tmp_path)) == ["%2E%2E", "c.md", "corpus"]
+    assert sorted(os.listdir(tmp_path)) == ["%2E%2E", "c.md", "corpus", "d.md"]
 
 
 def test_a_dict_becomes_a_folder(tmp_path):
@@ -108,6 +110,20 @@ def test_other_values_are_refused_and_leave_nothing(tmp_path):
         with pytest.raises(SinkError, match=r"FF330 the output\['y'\] of 'a' .* is of type list"):
             put(sink, "a", {"x": "1", "y": []})
     assert tree(tmp_path) == {}
+
+
+def test_text_that_has_no_utf_8_is_refused_and_is_not_written_otherwise(tmp_path):
+    with opened(tmp_path) as sink:
+        with pytest.raises(
+            SinkValueError,
+            match=r"FF330 the output of 'a' .* '\\ud800' at character 5, .*surrogate",
+        ) as told:
+            put(sink, "a", "half \ud800")
+        with pytest.raises(SinkValueError, match=r"output\['x'\] of 'b' .* at character 0"):
+            put(sink, "b", {"x": "\udcff"})
+        put(sink, "c", "whole \U0001f600")
+    assert '.encode("utf-8", "replace")' in told.value.hint
+    assert tree(tmp_path) == {"c.md": "whole \U0001f600".encode()}
 
 
 class Unreadable(dict[str, str]):

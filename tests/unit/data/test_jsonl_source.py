@@ -1,10 +1,12 @@
 """Lines of JSON: keys, and errors with file and line."""
 
 import gzip
+import re
 
 import pytest
 
 from fanfold.data.jsonl_source import read_jsonl
+from fanfold.data.sources import Unreadable
 from fanfold.errors import SourceError, UsageError
 
 
@@ -44,8 +46,46 @@ def test_a_line_without_the_key_field_is_named(here):
 
 def test_text_that_is_not_utf8_is_named(here):
     (here / "a.jsonl").write_bytes(b'{"id": 1}\n{"id": "\xff"}\n')
-    with pytest.raises(SourceError, match=r"FF310 a.jsonl: after line \d comes text"):
+    with pytest.raises(
+        SourceError, match=r"FF310 a.jsonl:2 is not UTF-8: invalid start byte.* on_error="
+    ):
         list(read_jsonl("a.jsonl"))
+
+
+def test_lines_that_cannot_be_read_may_be_skipped_and_are_told_in_their_places(here):
+    deep, long = "[" * 100_000, "9" * 5000  # too deep and too long for Python
+    lines = [
+        '{"id": 1}',
+        '{"id": ',
+        '{"id": "\udcff"}',
+        "{}",
+        deep,
+        long,
+        '{"id": true}',
+        '{"id": 8}',
+    ]
+    (here / "a.jsonl").write_text("\n".join(lines), errors="surrogateescape")
+    (here / "b.jsonl").write_text(deep)
+    with pytest.raises(SourceError, match=r"FF310 b.jsonl:1 is not valid JSON"):
+        list(read_jsonl("b.jsonl"))
+    found = list(read_jsonl("a.jsonl", key="id", on_error="skip"))
+    assert [key for key, _ in found] == ["1", *(f"a.jsonl:{n}" for n in range(2, 8)), "8"]
+    told = [value.reason for _, value in found if isinstance(value, Unreadable)]
+    expected = (
+        "FF310 .* JSON: .*column",
+        "FF310 .* UTF-8",
+        "FF304 .*'id'",
+        "JSON",
+        "JSON",
+        "FF305 .*True",
+    )
+    assert len(told) == 6
+    assert all(re.search(part, text) for part, text in zip(expected, told, strict=True)), told
+
+
+def test_what_to_do_with_such_lines_is_one_of_two_words():
+    with pytest.raises(UsageError, match=r'FF318 .*ignore.* "stop" or "skip"'):
+        read_jsonl("a.jsonl", on_error="ignore")  # type: ignore[arg-type]
 
 
 def test_packed_files_byte_order_marks_and_line_separators(here):

@@ -93,7 +93,7 @@ def test_a_check_shows_what_passes_through_each_stage():
     assert (joined.takes, joined.calls) == ("list[str] of 3", 2)
     assert found.ok
     text = str(found)
-    for part in ("stage", "yields dict(number", "4 pages", "2 done"):
+    for part in ("stage", "yields dict(number", "4 × page", "2 done"):
         assert part in text
 
 
@@ -143,6 +143,34 @@ def test_duplicates_are_told_or_left_out(tmp_path):
     assert report.duplicates == 1
     records = (tmp_path / "records.jsonl").read_text().splitlines()
     assert [json.loads(record)["key"] for record in records] == ["1", "2"]
+
+
+@pytest.mark.parametrize("backend", ["inline", "local"])
+def test_lines_that_were_skipped_are_told_by_a_report_and_cost_nothing_else(tmp_path, backend):
+    lines = tmp_path / "in.jsonl"
+    lines.write_text(
+        '{"id": "a", "name": "a", "pages": 1}\n{"id": \n{"id": "b", "name": "b", "pages": 0}\nx\n'
+    )
+    source = ff.read_jsonl(lines, on_error="skip")
+    report = stages.strict.run(source, ff.write_jsonl(tmp_path), backend=backend, progress=False)
+    assert (report.admitted, report.unreadable, report.roots["done"]) == (2, 2, 2)
+    assert report.ok and "could not read them: 2" in str(report)
+    (group,) = report.failures
+    assert (group.kind, group.count, group.call) == ("contract", 2, repr(source))
+    assert group.example["key"] == f"{lines}:2" and group.example["ordinals"] == (1,)
+    assert "FF310" in group.example["message"]
+    told = (Path(str(report.run_dir)) / "failures.jsonl").read_text().splitlines()
+    assert [json.loads(line)["ordinals"] for line in told] == [[1], [3]]
+    records = (tmp_path / "records.jsonl").read_text().splitlines()
+    assert [json.loads(record)["key"] for record in records] == ["a", "b"]
+
+
+def test_a_stream_which_has_no_report_warns_of_lines_that_were_skipped(tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"id": "a", "name": "a", "pages": 1}\nx\n')
+    source = ff.read_jsonl(tmp_path / "in.jsonl", on_error="skip")
+    with pytest.warns(UserWarning, match=r"read_jsonl.*in.jsonl:2: FF310"):
+        results = list(stages.strict.stream(source, backend="inline"))
+    assert [result.key for result in results] == ["a"]
 
 
 def test_values_are_described_by_type_and_shape():

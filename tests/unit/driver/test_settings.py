@@ -13,6 +13,7 @@ from fanfold.data.sinks import SinkWriter
 from fanfold.data.sources import from_items
 from fanfold.driver.settings import (
     as_source,
+    crowded,
     failed_limit,
     make_backend,
     make_run_dir,
@@ -75,6 +76,28 @@ def test_a_stage_of_which_no_replica_fits_this_machine_is_refused_before_anythin
     with pytest.raises(SetupError, match="FF432"):
         list(ff.pipeline(lambda item: huge(item)).stream(["abc"]))
     assert list(ff.pipeline(lambda item: huge(item)).stream(["abc"], backend="inline"))
+
+
+def test_replicas_that_are_to_keep_more_cores_busy_than_there_are_draw_a_warning():
+    plan = fan_out_plan()
+    pages, read, join = plan.stages
+    many = replace(
+        plan, stages=(replace(pages, replicas=64), replace(read, replicas=3, cpus=2), join)
+    )
+    (told,) = crowded(many, "local", cores=4)
+    for part in ("stage 'read'", "3 replicas with cpus=2", "6 cores", "use 4", "read.replicas"):
+        assert part in told
+    assert crowded(many, "local", cores=6) == crowded(many, "inline", cores=1) == []
+    threads = replace(
+        plan, stages=(pages, replace(read, replicas=3, cpus=2, workers="thread"), join)
+    )
+    assert crowded(threads, "local", cores=1) == []
+
+    greedy = ff.stage(len, replicas=2, cpus=usable_cores(), name="greedy")
+    if usable_cores() > 1:
+        with pytest.warns(UserWarning, match="stage 'greedy' .* 2 replicas") as caught:
+            assert [r.value for r in ff.pipeline(lambda item: greedy(item)).stream(["abc"])] == [3]
+        assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_at_the_root_a_parent_failure_is_like_an_item_failure():

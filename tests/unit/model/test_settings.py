@@ -77,8 +77,27 @@ def test_choices_are_told_in_words():
     assert str(caught.value) == (
         "FF224 setting 'x': 'slow' is none of its values. Give one of 'fast', 'exact'."
     )
-    with pytest.raises(ff.DefinitionError, match=r"'x' is no Optional\[int\]\."):
-        parse_text("setting 'x'", "x", Optional[int])  # noqa: UP045
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "told"),
+    [
+        ("x", int, "'x' is no int. Give a whole number such as 8."),
+        ("x", float, "'x' is no float. Give a number such as 0.5."),
+        ("x", int | None, "'x' is no int or None. Give a whole number such as 8, or none."),
+        ("x", Optional[int], "'x' is no int or None. Give a whole number such as 8, or none."),  # noqa: UP045
+        (
+            "x",
+            int | bool,
+            "'x' is no int or bool. Give a whole number such as 8, or true or false.",
+        ),
+        ("1,x", list[int], "'1,x' is no list[int]. Give a whole number such as 8."),
+    ],
+)
+def test_what_a_setting_takes_is_told_in_words(text, kind, told):
+    with pytest.raises(ff.DefinitionError) as caught:
+        parse_text("setting 'x'", text, kind)
+    assert str(caught.value) == f"FF224 setting 'x': {told}"
 
 
 def test_a_setting_without_an_annotation_is_read_by_its_default():

@@ -60,7 +60,7 @@ def test_a_terminal_shows_calls_and_is_left_clean():
     text = terminal.getvalue()
     assert "8 ended (1 failed)" in text
     assert "Ocr#2" in text
-    assert "1,200 pages done" in text
+    assert "1,200 × page done" in text
     assert text.endswith("\x1b[2K") or text.rstrip("\r\n").endswith(("\x1b[2K", "\x1b[?25h"))
 
 

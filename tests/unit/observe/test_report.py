@@ -107,6 +107,7 @@ def test_the_schema_that_programs_build_on(tmp_path):
     assert set(data) == {
         *("schema", "ok", "run", "pipeline", "backend", "started", "ended", "wall_s"),
         *("first_worker_s", "first_root_s", "root_level", "admitted", "duplicates", "roots"),
+        "unreadable",
         *("levels", "calls", "workers", "failures", "stopped", "outputs", "run_dir"),
     }
     assert set(data["calls"][0]) == {
@@ -132,23 +133,25 @@ def test_the_summary_says_what_failed_where_and_where_things_are():
             ENCRYPTED,
             BROKEN,
             duplicates=3,
+            unreadable=1200,
             stopped=Stopped("FF316", "the source raised"),
             outputs=["out/records.jsonl"],
             run_dir="out/.fanfold/r1",
         )
     )
     assert text.splitlines() == [
-        "to_text: 10 documents in 1 min 15 s: 8 done, 2 failed",
-        "  91 pages",
+        "to_text: 10 × document in 1 min 15 s: 8 done, 2 failed",
+        "  91 × page",
         "  Ocr counted: words 1,234, empty 1",
         "  left out for a key that had come before: 3",
+        "  left out because the source could not read them: 1,200",
         "  2 failures:",
         "    1 × pages declared pdf.encrypted, such as document a.pdf:",
         "      a password is needed",
         "    1 × Ocr raised, such as document b.pdf, page 7:",
         "      ValueError: x",
         "  stopped early: FF316 the source raised",
-        "  written: records of 8 of 10 documents to out/records.jsonl",
+        "  written: records of 8 × document to out/records.jsonl",
         "  details: out/.fanfold/r1",
     ]
 
@@ -156,7 +159,7 @@ def test_the_summary_says_what_failed_where_and_where_things_are():
 def test_the_summary_says_of_how_many_roots_there_are_records():
     out = ["out/records.jsonl"]
     everything = str(report(statistics(done=9, partial=1), outputs=out))
-    assert "written: records of 10 documents to out/records.jsonl" in everything
+    assert "written: records of 10 × document to out/records.jsonl" in everything
     assert "written" not in str(report(statistics(failed=6, dropped=4), outputs=out))
 
 

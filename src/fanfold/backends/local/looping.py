@@ -14,6 +14,7 @@ from typing import TypeAlias
 from fanfold.backends.asynchronous import AsyncRunner
 from fanfold.backends.base import worker_failed
 from fanfold.backends.local.wire import Work
+from fanfold.coroutines import run_through
 from fanfold.protocol import Event, RunBatch, WorkerStarted
 
 
@@ -111,4 +112,5 @@ def serve(
         finally:
             await host.close()
 
-    asyncio.run(main())
+    with asyncio.Runner() as loop:
+        run_through(loop, main())

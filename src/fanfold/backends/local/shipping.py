@@ -52,16 +52,27 @@ def ship(thing: object, what: str) -> bytes:
     Raises:
         DefinitionError: It cannot be pickled.
     """
-    file = io.BytesIO()
     try:
-        _Pickler(file).dump(thing)
+        return pickled(thing)
     except Exception as error:
         raise DefinitionError(
             "FF406",
             f"{what} cannot be sent to a worker process: {type(error).__name__}: {error}.",
-            "Open files, connections and locks belong into the stage's constructor, which runs in the "
-            'worker; or run with backend="inline".',
+            "Something that it takes along cannot be pickled: a variable that its function uses from around "
+            "it, or an argument of its constructor. Make files, connections and locks in the worker: write the "
+            "stage as a class and open them in its constructor. Or keep it in this process, with "
+            'workers="thread" or backend="inline".',
         ) from error
+
+
+def pickled(thing: object) -> bytes:
+    """As :func:`ship`, for whoever has words of their own for what cannot be pickled.
+
+    Raises:
+        Exception: It cannot be pickled.
+    """
+    file = io.BytesIO()
+    _Pickler(file).dump(thing)
     return file.getvalue()
 
 

@@ -39,8 +39,16 @@ def test_what_a_decorator_stands_in_front_of_travels_by_name():
 
 def test_what_cannot_travel_is_told_by_name():
     lock = threading.Lock()
-    with pytest.raises(DefinitionError, match=r"FF406 stage 'Ocr' cannot be sent.*lock.*inline"):
+    with pytest.raises(DefinitionError, match=r"FF406 stage 'Ocr' cannot be sent.*lock") as told:
         ship(lambda: lock, "stage 'Ocr'")
+    for part in (
+        "a variable that its function uses",
+        "as a class",
+        "constructor",
+        "thread",
+        "inline",
+    ):
+        assert part in told.value.hint
 
 
 SCRIPT = """\
