@@ -126,13 +126,12 @@ class Core:
         self._pool_of_call = {call: pool for pool in self._pools.values() for call in pool.calls}
         self._consumers = _consuming_calls(plan)
         self._producers = _producing_calls(plan)
-        self._lingering = Lingering(
-            {
-                call.index: linger_s
-                for call in plan.calls()
-                if (linger_s := plan.stages[call.stage].linger_s) is not None
-            }
-        )
+        linger_s = {
+            call.index: wait_s
+            for call in plan.calls()
+            if (wait_s := plan.stages[call.stage].linger_s) is not None
+        }
+        self._lingering = Lingering(linger_s) if linger_s else None
         self.due_s: float | None = None
         """When work must be dispatched again though nothing happens: a batch has lingered long enough then."""
         self._exhausted = False
@@ -181,12 +180,14 @@ class Core:
     def dispatch(self, time_s: float) -> list[Command]:
         """Give work to workers; call it after the events of one poll were handled."""
         commands: list[Command] = []
-        self._lingering.look(self.machine.queues, time_s)
+        if self._lingering is not None:
+            self._lingering.look(self.machine.queues, time_s)
         self._dropped = True
         # A queue that is found to hold nothing of use may have held back a pool that was served before it.
         while self._dropped:
             self._dropped = False
-            self.due_s = None
+            if self._lingering is not None:
+                self.due_s = None
             for pool in self._pools.values():
                 self._serve(pool, time_s, commands)
         return commands
@@ -322,8 +323,11 @@ class Core:
                     chosen = self._next_call(pool, time_s, idle=held < pool.max_in_flight)
                     if chosen is None:
                         return
-                    full = self._is_full(pool, chosen)
-                    if held >= pool.max_in_flight and not full and self._more_to_come(chosen):
+                    if (
+                        held >= pool.max_in_flight
+                        and not self._is_full(pool, chosen)
+                        and self._more_to_come(chosen)
+                    ):
                         break
                     started = self.machine.take(chosen, self._limit(pool, chosen))
                     self._dropped |= started is None
@@ -372,7 +376,7 @@ class Core:
         if self._is_full(pool, call) or not self._can_come(call):
             return False
         oldest = self.machine.queues[call].oldest()
-        assert oldest is not None, "only a call with ready items lingers"
+        assert self._lingering is not None and oldest is not None, "ready items linger"
         due_s = self._lingering.due_s(call, oldest)
         if time_s >= due_s:
             return False

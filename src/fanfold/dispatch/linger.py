@@ -32,9 +32,6 @@ class Lingering:
         self._marks: dict[int, deque[tuple[int, float]]] = {call: deque() for call in linger_s}
         """By call: everything up to this sequence number was ready at this time; ascending."""
 
-    def __contains__(self, call: int) -> bool:
-        return call in self._linger_s
-
     def look(self, queues: Mapping[int, Marked], time_s: float) -> None:
         """What is in the queues is ready by now."""
         for call, marks in self._marks.items():
