@@ -26,7 +26,8 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from types import EllipsisType
 from typing import Final, NamedTuple, TypeAlias
 
 from fanfold.columns import Column, Ref
@@ -56,6 +57,10 @@ class ControlRows(NamedTuple):
     """Where in the stream's values it was read; one control may have values at several places."""
 
 
+NO_GROUP: Final[EllipsisType] = ...
+"""In the place of a group: the function that tells groups told none. Each such row is a group by itself."""
+
+
 class StreamRows(NamedTuple):
     """What was made at one stream's port: values (None where the plan does not store them) and facts."""
 
@@ -65,6 +70,12 @@ class StreamRows(NamedTuple):
     missing: tuple[tuple[int, int, str, Path], ...] = ()
     """A field check, the bit set of the rows that lack the field, what such a value has instead, and where in
     the stream's values that is."""
+    sizes: tuple[int, ...] = ()
+    """What each row takes in bytes, or a single number if all take the same; none where nobody asks
+    (:attr:`fanfold.plan.Stream.sized`)."""
+    groups: tuple[tuple[int, Path, tuple[tuple[Hashable, int], ...]], ...] = ()
+    """For each pair of :attr:`fanfold.plan.Stream.groups`, and as it has them, the groups with the bit sets of
+    their rows. A group is made of built-in types alone."""
 
 
 # ------------------------------------------------------------------------------------------- downwards

@@ -11,7 +11,7 @@ items nor on that of the parents.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -64,9 +64,11 @@ class Chunk(Families):
         "freed",
         "further",
         "given_up",
+        "groups",
         "level",
         "lost",
         "parent",
+        "row_sizes",
         "segments",
     )
 
@@ -96,6 +98,11 @@ class Chunk(Families):
         """By slot: items whose values were released before their root ended."""
         self.facts: dict[FactsKey, Facts] | None = None
         """What was reported of masks, labels and fields."""
+        self.groups: dict[tuple[int, int, Path], dict[Hashable, int]] | None = None
+        """By (port, call, path): the items of each group of the call's stage (``batch_by``)."""
+        self.row_sizes: dict[int, list[tuple[int, tuple[int, ...], int]]] | None = None
+        """By port: items, what was told of their sizes (:class:`fanfold.protocol.StreamRows`), and the row of
+        the first."""
 
     # ------------------------------------------------------------------------------ outcomes
 

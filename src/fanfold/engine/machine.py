@@ -31,6 +31,7 @@ from fanfold.engine.ledger import Ledger
 from fanfold.engine.membership import Membership
 from fanfold.engine.probe import Probe
 from fanfold.engine.program import lower
+from fanfold.engine.queues import make_queue
 from fanfold.engine.ready import ReadyQueue, Retry
 from fanfold.engine.resolve import Resolvers
 from fanfold.engine.roots import Roots
@@ -72,9 +73,10 @@ class Machine:
         sequence = itertools.count(1)
         self.queues: dict[int, ReadyQueue] = {}
         for call, outputs in self.program.call_outputs.items():
-            limit = plan.stages[plan.call(call).stage].probe
-            probe = Probe(limit, outputs[0], self.program.taken[call])
-            self.queues[call] = ReadyQueue(sequence, outputs[0], probe)
+            probe = Probe(
+                plan.stages[plan.call(call).stage].probe, outputs[0], self.program.taken[call]
+            )
+            self.queues[call] = make_queue(self.program, call, sequence, probe)
         self.counts = {
             call.index: CallCounts(
                 call.name, plan.stages[call.stage].name, plan.levels[call.level].name
@@ -407,7 +409,9 @@ class Machine:
             (
                 self.program.port[stream.port],
                 None if stream.rows is None else stream.rows.ref,
-                stream if stream.controls or stream.missing else None,
+                stream
+                if stream.controls or stream.missing or stream.sizes or stream.groups
+                else None,
             )
             for stream in streams
         ]

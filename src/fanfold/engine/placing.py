@@ -10,7 +10,18 @@ from fanfold.protocol import StreamRows
 
 def place_facts(chunk: Chunk, stream: StreamRows, bits: int, row: int) -> None:
     """The items ``bits`` of a chunk have the rows from ``row`` on, in ordinal order."""
+    if stream.sizes:
+        if chunk.row_sizes is None:
+            chunk.row_sizes = {}
+        chunk.row_sizes.setdefault(stream.port, []).append((bits, stream.sizes, row))
     window = below(bits.bit_count())
+    for call, path, groups in stream.groups:
+        if chunk.groups is None:
+            chunk.groups = {}
+        known = chunk.groups.setdefault((stream.port, call, path), {})
+        for group, rows in groups:
+            if here := deposit(rows >> row & window, bits):
+                known[group] = known.get(group, 0) | here
     if chunk.facts is None:
         chunk.facts = {}
     for control in stream.controls:

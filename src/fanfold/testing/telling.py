@@ -28,6 +28,7 @@ from fanfold.protocol import (
     StreamRows,
     TasksFinished,
 )
+from fanfold.sizes import row_sizes
 from fanfold.testing.memory import Blocks
 from fanfold.testing.usercode import NOBODY, Made, Stages, is_bool
 
@@ -249,7 +250,14 @@ def report(
         if lacking:
             missing.append((index, lacking, "something else", path))
     stored = put(values) if stream.stored else None
-    return StreamRows(stream.port, stored, tuple(controls), tuple(missing))
+    sizes = row_sizes(values) if stream.sized else ()
+    groups = []
+    for call, path in stream.groups:
+        parts = [_follow(value, path) for value in values]
+        told = {row: plan.groupers[call](part) for row, (found, part) in enumerate(parts) if found}
+        rows = {g: sum(1 << row for row in told if told[row] == g) for g in told.values()}
+        groups.append((call, path, tuple(rows.items())))
+    return StreamRows(stream.port, stored, tuple(controls), tuple(missing), sizes, tuple(groups))
 
 
 def _follow(value: Any, path: Path) -> tuple[bool, Any]:
