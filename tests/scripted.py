@@ -84,10 +84,10 @@ class Script:
         if self.checked:
             check(self.core.machine)
 
-    def dispatch(self) -> list[RunBatch]:
+    def dispatch(self, time_s: float = 0.0) -> list[RunBatch]:
         """Have work dispatched; the batches that were started now."""
         before = len(self.running)
-        self._carry_out(self.core.dispatch(0.0))
+        self._carry_out(self.core.dispatch(time_s))
         if self.checked:
             check(self.core.machine)
         return [batch for _, batch in self.running[before:]]

@@ -24,7 +24,7 @@ A block reference (``ref``) is opaque here: whatever the backend's store gave fo
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import chain, compress, count, islice, repeat
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
@@ -92,6 +92,45 @@ def assemble(column: Column, read: ReadBlock) -> list[Any]:
             members = iter(assemble(inner, read))
             return [list(islice(members, length)) for length in lengths]
     raise ValueError(f"unknown column {column[:1]!r}")
+
+
+def relocated(column: Column, places: Mapping[Any, Ref]) -> Column:
+    """The column with other references in the place of some.
+
+    >>> relocated(("cat", (("rows", 1, 0, 2), ("rows", 2, 0, 2))), {2: 9})
+    ('cat', (('rows', 1, 0, 2), ('rows', 9, 0, 2)))
+    """
+    match column:
+        case ("rows" | "pick", ref, *_) if ref in places:
+            return (column[0], places[ref], *column[2:])
+        case ("cat", columns):
+            return ("cat", tuple(relocated(part, places) for part in columns))
+        case ("weave", mask, a, b):
+            return ("weave", mask, relocated(a, places), relocated(b, places))
+        case ("spread" | "field" | "lists", inner, more):
+            return (column[0], relocated(inner, places), more)
+        case ("record", names, columns, n):
+            return ("record", names, tuple(relocated(part, places) for part in columns), n)
+    return column
+
+
+def references(column: Column) -> Iterator[Ref]:
+    """The blocks that a column reads, some perhaps more than once.
+
+    >>> list(references(("lists", ("cat", (("rows", 1, 0, 2), ("rows", 2, 0, 2))), (4,))))
+    [1, 2]
+    """
+    match column:
+        case ("rows" | "pick", ref, *_):
+            yield ref
+        case ("cat", columns) | ("record", _, columns, _):
+            for part in columns:
+                yield from references(part)
+        case ("weave", _, a, b):
+            yield from references(a)
+            yield from references(b)
+        case ("spread" | "field" | "lists", inner, _):
+            yield from references(inner)
 
 
 def picked(rows: Sequence[Any], mask: int) -> list[Any]:

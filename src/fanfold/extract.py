@@ -1,4 +1,5 @@
-"""What a report says of values: which mask or label each has, and which lack a field that the plan reads.
+"""What a report says of values: which mask or label each has, which lack a field that the plan reads, and how
+large they are and of which group, where batches depend on it.
 
 Owns the judgement of masks (a bool or a numpy bool, nothing else) and of labels (equality, the first label
 that is equal). Run where values are made: in workers, and in the driver for the items of a source.
@@ -8,17 +9,20 @@ Values of the same plain type are judged without a line of Python for each; the 
 
 from __future__ import annotations
 
+import enum
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import repeat
 from operator import attrgetter, contains, itemgetter
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from fanfold.columns import get_field
 from fanfold.plan import Control, FieldCheck, Path, Stream
-from fanfold.protocol import ControlRows
+from fanfold.protocol import NO_GROUP, ControlRows, Rows, StreamRows
 from fanfold.secret import redacted
+from fanfold.sizes import row_sizes
 
 _MISSING: Final = object()
 """In the place of a field that is not there."""
@@ -40,11 +44,13 @@ class Judged(Protocol):
     def controls(self) -> Sequence[Control] | Mapping[int, Control]: ...
     @property
     def checks(self) -> Sequence[FieldCheck] | Mapping[int, FieldCheck]: ...
+    @property
+    def groupers(self) -> Mapping[int, Callable[..., Any]]: ...
 
 
 def facts(
     plan: Judged, stream: Stream, values: Sequence[Any]
-) -> tuple[tuple[ControlRows, ...], tuple[tuple[int, int, str], ...]]:
+) -> tuple[tuple[ControlRows, ...], tuple[tuple[int, int, str, Path], ...]]:
     """The controls and missing fields of a stream's rows, as :class:`fanfold.protocol.StreamRows` has them.
 
     A row whose path leads nowhere belongs to no label: the field that is missing on the way fails the item
@@ -56,14 +62,85 @@ def facts(
         values: The rows.
     """
     controls = tuple(
-        _control(plan.controls[control], _follow(values, path)) for control, path in stream.controls
+        _control(plan.controls[control], _follow(values, path))._replace(path=path)
+        for control, path in stream.controls
     )
     missing = tuple(
-        found
+        (check, *found, path)
         for check, path in stream.checks
-        if (found := _check(check, plan.checks[check].name, _follow(values, path))) is not None
+        if (found := _check(plan.checks[check].name, _follow(values, path))) is not None
     )
     return controls, missing
+
+
+def told(plan: Judged, stream: Stream, values: Sequence[Any], stored: Rows | None) -> StreamRows:
+    """All that is reported of a stream's rows.
+
+    Args:
+        plan: As for :func:`facts`.
+        stream: What to report.
+        values: The rows.
+        stored: Where they are stored, if they are.
+    """
+    if not (stream.controls or stream.checks or stream.sized or stream.groups):
+        return StreamRows(stream.port, stored)
+    controls, missing = facts(plan, stream, values)
+    sizes = row_sizes(values) if stream.sized else ()
+    groups = tuple(
+        (call, path, grouped(plan.groupers[call], _follow(values, path)))
+        for call, path in stream.groups
+    )
+    return StreamRows(stream.port, stored, controls, missing, sizes, groups)
+
+
+# ------------------------------------------------------------------------------------------- groups
+
+
+def grouped(by: Callable[..., Any], values: Sequence[Any]) -> tuple[tuple[Hashable, int], ...]:
+    """The rows of each group as a set.
+
+    Rows of which the function tells no group, since it raises or gives something that is none, are put under
+    :data:`fanfold.protocol.NO_GROUP`: each of them runs alone, which nobody's result depends on. The first is
+    told of on standard error.
+    """
+    found: dict[Hashable, int] = {}
+    for row, value in enumerate(values):
+        if value is _MISSING:
+            continue  # the field's own item fails
+        try:
+            group = plain_group(by(value))
+        except Exception as error:
+            group = NO_GROUP
+            if group not in found:
+                name = getattr(by, "__qualname__", "batch_by")
+                text = f"batch_by: {name} tells no group of {describe(value)}: {error!r}; it runs alone\n"
+                sys.stderr.write(redacted(text))
+        found[group] = found.get(group, 0) | 1 << row
+    return tuple(found.items())
+
+
+def plain_group(value: Any) -> Hashable:
+    """A group as the driver may have it: of built-in types alone, and equal to what equals the value.
+
+    Raises:
+        TypeError: It is made of anything but numbers, texts, enum members, None and tuples of such.
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return cast(Hashable, value)
+    if isinstance(value, enum.Enum):
+        return f"{kind.__module__}.{kind.__qualname__}.{value.name}"
+    if isinstance(value, (tuple, list)):
+        return tuple(map(plain_group, value))
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    if kind.__module__.partition(".")[0] == "numpy" and getattr(value, "shape", None) == ():
+        return plain_group(value.item())
+    raise TypeError(f"{describe(value)} is no group: give a number, a text or a tuple of such")
 
 
 # ------------------------------------------------------------------------------------------- fields
@@ -98,7 +175,7 @@ def _field(value: Any, name: str) -> Any:
         return _MISSING
 
 
-def _check(check: int, name: str, values: Sequence[Any]) -> tuple[int, int, str] | None:
+def _check(name: str, values: Sequence[Any]) -> tuple[int, str] | None:
     if set(map(type, values)) == {dict} and all(map(contains, values, repeat(name))):
         return None
     rows, text = 0, ""
@@ -106,7 +183,7 @@ def _check(check: int, name: str, values: Sequence[Any]) -> tuple[int, int, str]
         if value is not _MISSING and _field(value, name) is _MISSING:
             rows |= 1 << row
             text = text or describe(value)
-    return (check, rows, text) if rows else None
+    return (rows, text) if rows else None
 
 
 # ------------------------------------------------------------------------------------------- masks, labels

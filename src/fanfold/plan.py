@@ -72,6 +72,12 @@ class StageSpec:
     """Entry point on the instance; None means to call it (a class's ``__call__``)."""
     batch_size: int | None = None
     """None: one item at a time. A number, 1 too: lists of up to so many."""
+    batch_bytes: int | None = None
+    """The most bytes of input values in one batch; an item that is larger goes alone."""
+    batch_by: Callable[..., Any] | None = None
+    """Given an item's first input: only items for which it gives equal values share a batch."""
+    linger_s: float | None = None
+    """How long a batch that is not full waits for more while a worker is idle."""
     replicas: int = 1
     cpus: int = 1
     """Cores that one replica may keep busy; OpenMP, BLAS and the like are sized to it."""
@@ -342,6 +348,10 @@ class Stream:
     path: Path = ()
     stored: bool = True
     """Whether any reader needs the values themselves (otherwise only reports are made)."""
+    sized: bool = False
+    """Whether the sizes of the rows are told: a call that reads them has batches of limited size."""
+    groups: tuple[tuple[int, Path], ...] = ()
+    """Pairs (call, path from the row to its first input): what the ``batch_by`` of its stage gives is told."""
     controls: tuple[tuple[int, Path], ...] = ()
     """Pairs (control, path from the row to the mask or label)."""
     checks: tuple[tuple[int, Path], ...] = ()
@@ -409,6 +419,15 @@ class Plan:
     def calls(self) -> tuple[CallNode, ...]:
         """The calls, in topological order."""
         return tuple(node for node in self.nodes if isinstance(node, CallNode))
+
+    @property
+    def groupers(self) -> Mapping[int, Callable[..., Any]]:
+        """By call: the function by which its stage groups items (``batch_by``), for those that have one."""
+        return {
+            call.index: by
+            for call in self.calls()
+            if (by := self.stages[call.stage].batch_by) is not None
+        }
 
     def call(self, index: int) -> CallNode:
         """The call that is the node of this index."""

@@ -26,11 +26,13 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from types import EllipsisType
 from typing import Final, NamedTuple, TypeAlias
 
 from fanfold.columns import Column, Ref
 from fanfold.failures import Failure
+from fanfold.plan import Path
 
 
 class Rows(NamedTuple):
@@ -51,6 +53,12 @@ class ControlRows(NamedTuple):
     control: int
     labels: tuple[int, ...]
     illegal: tuple[tuple[int, str], ...] = ()
+    path: Path = ()
+    """Where in the stream's values it was read; one control may have values at several places."""
+
+
+NO_GROUP: Final[EllipsisType] = ...
+"""In the place of a group: the function that tells groups told none. Each such row is a group by itself."""
 
 
 class StreamRows(NamedTuple):
@@ -59,8 +67,15 @@ class StreamRows(NamedTuple):
     port: int
     rows: Rows | None = None
     controls: tuple[ControlRows, ...] = ()
-    missing: tuple[tuple[int, int, str], ...] = ()
-    """Triples (field check, bit set of the rows that lack the field, what such a value has instead)."""
+    missing: tuple[tuple[int, int, str, Path], ...] = ()
+    """A field check, the bit set of the rows that lack the field, what such a value has instead, and where in
+    the stream's values that is."""
+    sizes: tuple[int, ...] = ()
+    """What each row takes in bytes, or a single number if all take the same; none where nobody asks
+    (:attr:`fanfold.plan.Stream.sized`)."""
+    groups: tuple[tuple[int, Path, tuple[tuple[Hashable, int], ...]], ...] = ()
+    """For each pair of :attr:`fanfold.plan.Stream.groups`, and as it has them, the groups with the bit sets of
+    their rows. A group is made of built-in types alone."""
 
 
 # ------------------------------------------------------------------------------------------- downwards
@@ -225,11 +240,20 @@ class BatchRaised(NamedTuple):
     """As of :class:`BatchFinished`: what was done is counted, also where it came to nothing."""
 
 
+class BlocksSpilled(NamedTuple):
+    """The backend was asked to move blocks out of memory. Their references stay what they are."""
+
+    asked: tuple[Ref, ...]
+    moved: tuple[Ref, ...]
+    """Those that take no memory any more; the others cannot be moved, and are not asked for again."""
+    time_s: float = 0.0
+
+
 BatchEvent: TypeAlias = (
     ChildrenReleased | ExpansionSealed | TasksFinished | BatchPaused | BatchFinished | BatchRaised
 )
 WorkerEvent: TypeAlias = WorkerStarted | WorkerFailed | WorkerDied
-Event: TypeAlias = BatchEvent | WorkerEvent
+Event: TypeAlias = BatchEvent | WorkerEvent | BlocksSpilled
 
 
 class RootsAdmitted(NamedTuple):

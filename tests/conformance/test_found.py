@@ -58,3 +58,38 @@ def test_a_generator_may_fill_one_buffer_again_and_again(backend: str) -> None:
 
     (result,) = first.stream([6], backend=BACKENDS[backend]())
     assert result.value == list(range(6))
+
+
+def shots(count: int) -> Iterator[dict[str, Any]]:
+    for number in range(count):
+        yield {"number": number, "even": number % 2 == 0, "yes": True, "no": False}
+
+
+@pytest.mark.parametrize("backend", REAL)
+def test_a_mask_that_comes_from_two_fields_of_one_value(backend: str) -> None:
+    @ff.pipeline(level="video")
+    def kept(count: ff.Port[int]) -> ff.Port[Any]:
+        shot = ff.expand(ff.stage(shots)(count), "shot")
+        mask = ff.merge(ff.filter(shot["yes"], shot["even"]), shot["no"])
+        return ff.gather(ff.filter(shot["number"], mask))
+
+    (result,) = kept.stream([4], backend=BACKENDS[backend]())
+    assert result.value == [0, 2]
+
+
+def halves(count: int) -> Iterator[dict[str, Any]]:
+    for number in range(count):
+        yield {"first": number % 2 == 0, "a": {"name": number}, "b": {}}
+
+
+@pytest.mark.parametrize("backend", REAL)
+def test_a_field_that_is_missing_at_one_of_two_places(backend: str) -> None:
+    @ff.pipeline(level="video")
+    def names(count: ff.Port[int]) -> ff.Port[Any]:
+        half = ff.expand(ff.stage(halves)(count), "half")
+        either = ff.merge(ff.filter(half["a"], half["first"]), half["b"])
+        return ff.gather(either["name"], failed="drop")
+
+    (result,) = names.stream([4], backend=BACKENDS[backend]())
+    assert result.value == [0, 2]
+    assert [failure.ordinals for failure in result.failures] == [(0, 1), (0, 3)]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.mutants.batches import BATCHES
 from tests.mutants.failures import FAILURES
 from tests.mutants.membership import MEMBERSHIP
 from tests.mutants.memory import MEMORY
@@ -20,4 +21,14 @@ from tests.mutants.mutant import Mutant as Mutant
 from tests.mutants.outcomes import OUTCOMES
 from tests.mutants.work import DEAD_WORK, PROBE, VALUES, WORK
 
-MUTANTS: Final = (*MEMBERSHIP, *OUTCOMES, *FAILURES, *WORK, *DEAD_WORK, *PROBE, *VALUES, *MEMORY)
+MUTANTS: Final = (
+    *MEMBERSHIP,
+    *OUTCOMES,
+    *FAILURES,
+    *WORK,
+    *BATCHES,
+    *DEAD_WORK,
+    *PROBE,
+    *VALUES,
+    *MEMORY,
+)

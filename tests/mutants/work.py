@@ -176,8 +176,8 @@ PROBE: Final = (
     Mutant(
         "the probe lets twice as many through",
         "engine/machine.py",
-        "probe = Probe(limit, outputs[0], self.program.taken[call])",
-        "probe = Probe(2 * limit, outputs[0], self.program.taken[call])",
+        "plan.stages[plan.call(call).stage].probe, outputs[0], self.program.taken[call]",
+        "2 * plan.stages[plan.call(call).stage].probe, outputs[0], self.program.taken[call]",
         ("probe",),
         case="more-than-the-probe",
     ),

@@ -9,11 +9,12 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+import numpy
 import pytest
 
-from fanfold.extract import describe, facts
+from fanfold.extract import describe, facts, grouped, plain_group, told
 from fanfold.plan import Control, FieldCheck, Path, Stream
-from fanfold.protocol import ControlRows
+from fanfold.protocol import NO_GROUP, ControlRows
 
 
 class Kind(enum.Enum):
@@ -134,14 +135,14 @@ def missing_of(values: list[Any], name: str = "kind", path: Path = ()) -> Any:
 
 def test_rows_that_lack_a_field_are_told_with_what_they_have():
     assert missing_of([{"kind": 1}, {"kind": 2}]) == ()
-    ((check, rows, text),) = missing_of([{"kind": 1}, {"size": 2}, Page(1), 3])
+    ((check, rows, text, _),) = missing_of([{"kind": 1}, {"size": 2}, Page(1), 3])
     assert (check, rows) == (4, 0b1010) and "size" in text
 
 
 def test_a_check_behind_a_missing_field_says_nothing():
     assert missing_of([{}, {"page": {"kind": 1}}], path=("page",)) == ()
-    ((_, rows, _),) = missing_of([{}, {"page": {}}], path=("page",))
-    assert rows == 0b10
+    ((_, rows, _, path),) = missing_of([{}, {"page": {}}], path=("page",))
+    assert path == ("page",) and rows == 0b10
 
 
 def test_a_property_that_raises_counts_as_missing():
@@ -150,9 +151,9 @@ def test_a_property_that_raises_counts_as_missing():
         def kind(self) -> str:
             raise ValueError("no")
 
-    ((_, rows, _),) = missing_of([Page(1), Odd()])
+    ((_, rows, _, _),) = missing_of([Page(1), Odd()])
     assert rows == 0b10
-    ((_, rows, _),) = missing_of([Odd()])
+    ((_, rows, _, _),) = missing_of([Odd()])
     assert rows == 0b1
 
 
@@ -178,3 +179,56 @@ def test_a_key_whose_text_raises_is_described_all_the_same():
             raise RuntimeError("no text")
 
     assert describe({Odd(): 1}) == "a dict whose repr raises RuntimeError"
+
+
+# ------------------------------------------------------------------------------------------- groups
+
+
+class Language(enum.Enum):
+    DE = 1
+    EN = 2
+
+
+def test_equal_values_are_one_group():
+    assert grouped(lambda value: value % 2, [3, 4, 5, 7]) == ((1, 0b1101), (0, 0b0010))
+
+
+@pytest.mark.parametrize(
+    ("value", "group"),
+    [
+        ("de", "de"),
+        (None, None),
+        ((3, ("a", b"b")), (3, ("a", b"b"))),
+        ([640, 480], (640, 480)),
+        (numpy.int64(5), 5),
+        (numpy.float64(0.5), 0.5),
+        (numpy.bool_(True), True),
+        (numpy.str_("x"), "x"),
+    ],
+    ids=repr,
+)
+def test_a_group_is_of_plain_types_and_equal_to_the_value(value, group):
+    found = plain_group(value)
+    assert found == group and type(found) is type(group)
+
+
+def test_members_of_enums_are_told_by_their_names():
+    one, other = plain_group(Language.DE), plain_group(Language.EN)
+    assert isinstance(one, str) and one.endswith(".Language.DE") and other != one
+
+
+def test_rows_of_which_no_group_is_told_are_apart_and_the_first_is_shown(capsys):
+    def shape(value):
+        return {} if value == "odd" else len(value)
+
+    found = grouped(shape, ["ab", 3, "cd", "odd"])
+    assert found == ((2, 0b0101), (NO_GROUP, 0b1010))
+    told = capsys.readouterr().err
+    assert "shape tells no group of 3 (int): TypeError" in told and told.count("\n") == 1
+
+
+def test_groups_are_told_of_what_a_path_leads_to():
+    stream = Stream(0, 0, groups=((7, ("kind",)),))
+    plan: Any = SimpleNamespace(controls={}, checks={}, groupers={7: str.upper})
+    rows = [{"kind": "a"}, {"other": 1}, {"kind": "A"}]
+    assert told(plan, stream, rows, None).groups == ((7, ("kind",), (("A", 0b101),)),)

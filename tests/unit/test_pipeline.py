@@ -204,7 +204,10 @@ def test_a_replacement_must_have_as_many_outputs():
         ("nothing.replicas", "Stages: Ocr, pages, read"),
         ("zzz", "Settings: weights, dpi. Stages: Ocr, pages, read."),
         ("Ocr.batchsize", "Did you mean 'batch_size'?"),
-        ("Ocr.outputs", "Known: batch_size, cpus, max_in_flight, on_error, probe, replicas"),
+        (
+            "Ocr.outputs",
+            "Known: batch_by, batch_bytes, batch_size, cpus, linger_s, max_in_flight, on_error, probe",
+        ),
     ],
 )
 def test_an_unknown_key_is_told_with_the_known_ones(key, hint):
@@ -212,6 +215,27 @@ def test_an_unknown_key_is_told_with_the_known_ones(key, hint):
         with pytest.raises(ff.DefinitionError) as caught:
             to_text.using({key: value})
         assert caught.value.code == "FF221" and hint in caught.value.hint
+
+
+def test_how_batches_form_may_be_changed_also_by_text():
+    changed = to_text.using({"Ocr.linger_s": to_text.parse("Ocr.linger_s", "0.25")})
+    assert {stage.name: stage.linger_s for stage in changed.plan().stages}["Ocr"] == 0.25
+    for text in ("128MB", "128000000"):
+        size = to_text.parse("Ocr.batch_bytes", text)
+        changed = changed.using({"Ocr.batch_bytes": size})
+        assert {stage.name: stage.batch_bytes for stage in changed.plan().stages}[
+            "Ocr"
+        ] == 128 * 10**6
+    fake = changed.using({"Ocr": lambda images, **_: images})
+    (kept,) = [stage for stage in fake.plan().stages if stage.name == "Ocr"]
+    assert (kept.linger_s, kept.batch_bytes) == (0.25, 128 * 10**6)
+    assert "batches of up to 32 or 128,000,000 bytes, lingering 0.25 s" in changed.explain()
+    grouped = changed.using({"Ocr.batch_by": len})
+    assert "32 or 128,000,000 bytes of equal len, lingering" in grouped.explain()
+    with pytest.raises(ff.DefinitionError, match=r"batch_by='len' is not a function"):
+        to_text.using({"Ocr.batch_by": to_text.parse("Ocr.batch_by", "len")})
+    with pytest.raises(ff.DefinitionError, match=r"FF112 .* stage 'read' takes one item at a time"):
+        to_text.using({"read.linger_s": 1.0})
 
 
 def test_a_wrong_value_of_an_option_is_told():

@@ -26,6 +26,8 @@ class RunFacts(NamedTuple):
     name: str = ""
     seed: int = 0
     """What items' seeds follow from."""
+    budget_bytes: int | None = None
+    """How much values may take; None: as much as it comes to."""
 
 
 NO_RUN: Final = RunFacts()
@@ -158,6 +160,14 @@ class Backend(Protocol):
 
     def read(self, column: Column) -> list[Any]:
         """Read values into the driver's own process (for ``stream``)."""
+        ...
+
+    def spill(self, refs: Sequence[Ref]) -> None:
+        """Move blocks that no batch at a worker reads out of memory, as far as it can be done.
+
+        Answered by ``BlocksSpilled`` from the next ``poll`` on. The references stay what they are; to read what
+        was moved takes longer. May wait for a disk.
+        """
         ...
 
     def release(self, refs: Iterable[Ref]) -> None:

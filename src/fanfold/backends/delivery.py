@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from fanfold.backends.stage_plan import StagePlan
 from fanfold.backends.values import Unstorable, Values
-from fanfold.extract import facts
+from fanfold.extract import told
 from fanfold.failures import Failure
 from fanfold.plan import CallStreams, Expansion, Stream
 from fanfold.protocol import (
@@ -216,19 +216,16 @@ class Delivery:
                         made.append(self._stored(stream, column))
                 return made
             except Unstorable as error:
-                for told in made:
-                    if told.rows is not None:
-                        self._values.take_back(told.rows)
+                for one in made:
+                    if one.rows is not None:
+                        self._values.take_back(one.rows)
                 self._exclude(error, opening)
 
     def _stored(self, stream: Stream, rows: Sequence[Any]) -> StreamRows:
         if not rows:
             return StreamRows(stream.port)
         kept = self._values.put(stream.port, rows) if stream.stored else None
-        if not (stream.controls or stream.checks):
-            return StreamRows(stream.port, kept)
-        controls, missing = facts(self._plan, stream, rows)
-        return StreamRows(stream.port, kept, controls, missing)
+        return told(self._plan, stream, rows, kept)
 
     def _good(self, column: list[Any]) -> list[Any]:
         """The values of tasks that did not fail."""

@@ -28,7 +28,7 @@ from fanfold.backends.worker import StageRunner
 from fanfold.columns import Column, Ref, assemble
 from fanfold.errors import SinkValueError
 from fanfold.plan import Plan
-from fanfold.protocol import Event, RootResult, Rows, RunBatch, WorkerStarted
+from fanfold.protocol import BlocksSpilled, Event, RootResult, Rows, RunBatch, WorkerStarted
 
 CONTAINED: Final = (Exception, SystemExit)
 """What fails an item here: not ``KeyboardInterrupt``, which is the user's own."""
@@ -175,6 +175,10 @@ class InlineBackend:
     def read(self, column: Column) -> list[Any]:
         """The values of a column."""
         return self._values.read([column])[0]
+
+    def spill(self, refs: Sequence[Ref]) -> None:
+        """Values stay where they are: to move them they would have to be pickled."""
+        self._tell([BlocksSpilled(tuple(refs), ())])
 
     def release(self, refs: Iterable[Ref]) -> None:
         """Forget blocks."""

@@ -5,8 +5,9 @@ Owns that selection, so that a worker imports its own stage's code and nobody el
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from fanfold.plan import CallNode, CallStreams, Control, FieldCheck, Plan, StageSpec
 
@@ -20,6 +21,8 @@ class StagePlan:
     streams: Mapping[int, CallStreams]
     controls: Mapping[int, Control]
     checks: Mapping[int, FieldCheck]
+    groupers: Mapping[int, Callable[..., Any]]
+    """By call, of whichever stage, whose items are grouped by what this one makes: the function."""
     class_number: int = 0
     """The same for all stages of one class, which are set up on a node together."""
 
@@ -33,12 +36,13 @@ def stage_plan(plan: Plan, stage: int) -> StagePlan:
         for call in streams.values()
         for stream in (*call.items, *(s for e in call.expansions for s in e.streams))
     ]
-    spec = plan.stages[stage]
+    spec, groupers = plan.stages[stage], plan.groupers
     return StagePlan(
         spec,
         calls,
         streams,
         {index: plan.controls[index] for stream in told for index, _ in stream.controls},
         {index: plan.checks[index] for stream in told for index, _ in stream.checks},
+        {index: groupers[index] for stream in told for index, _ in stream.groups},
         next(other.index for other in plan.stages if other.target is spec.target),
     )

@@ -49,6 +49,24 @@ class Reader:
         return self._view[offset : offset + size]
 
 
+class DiskReader:
+    """A file of blocks, of which each is read when it is wanted: mapped pages would count as memory."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def view(self, offset: int, size: int) -> memoryview:
+        """``size`` bytes from ``offset``."""
+        data = memoryview(bytearray(size))
+        done = 0
+        while done < size:
+            got = os.preadv(self._descriptor, [data[done:]], offset + done)
+            if not got:
+                raise OSError(f"{size:,} bytes at {offset:,} end after {done:,}")
+            done += got
+        return data.toreadonly()
+
+
 class Writer:
     """The one process that allocates in an arena.
 
@@ -56,6 +74,8 @@ class Writer:
         descriptor: The arena's file.
         used: Extents (offset, size) that are in use already, from a predecessor that died.
         limit_bytes: How much the arena may hold at most.
+        keep_bytes: How much memory that is free stays the arena's, to be used again; what goes beyond is given
+            back to the system.
     """
 
     def __init__(
@@ -63,8 +83,12 @@ class Writer:
         descriptor: int,
         used: Iterable[tuple[int, int]] = (),
         limit_bytes: int = ARENA_BYTES,
+        keep_bytes: int = ARENA_BYTES,
     ) -> None:
         self._descriptor = descriptor
+        self._keep = keep_bytes
+        self._warm = 0
+        """Memory that is free and was used before, or a little less."""
         self._on_disk = hasattr(os, "posix_fallocate") and _is_on_disk(descriptor)
         self._limit = limit_bytes
         self._size = os.fstat(descriptor).st_size
@@ -76,7 +100,8 @@ class Writer:
             position = offset + grain(size)
         if self._size > position:
             self._free.append((position, self._size - position))
-        self._view = memoryview(mmap.mmap(descriptor, self._size) if self._size else b"")
+        self._map = mmap.mmap(descriptor, self._size) if self._size else None
+        self._view = memoryview(self._map or b"")
 
     def allocate(self, size: int) -> tuple[int, memoryview]:
         """Room for ``size`` bytes: its offset and the memory.
@@ -91,6 +116,7 @@ class Writer:
                     del self._free[index]
                 else:
                     self._free[index] = (offset + wanted, room - wanted)
+                self._warm = max(0, self._warm - wanted)
                 return offset, self._view[offset : offset + size]
         self._grow(wanted)
         return self.allocate(size)
@@ -98,6 +124,21 @@ class Writer:
     def free(self, offset: int, size: int) -> None:
         """Give an extent back; neighbours join."""
         size = grain(size)
+        if self._warm + size > self._keep and not self._on_disk:
+            self._cool(offset, size)
+        else:
+            self._warm += size
+        self._add(offset, size)
+
+    def _cool(self, offset: int, size: int) -> None:
+        """Give an extent's memory back to the system; its pages come anew, empty, when they are used."""
+        first = -(-offset // mmap.PAGESIZE) * mmap.PAGESIZE
+        stop = (offset + size) // mmap.PAGESIZE * mmap.PAGESIZE
+        if stop > first and self._map is not None and hasattr(mmap, "MADV_REMOVE"):
+            with contextlib.suppress(OSError):  # then it stays warm
+                self._map.madvise(mmap.MADV_REMOVE, first, stop - first)
+
+    def _add(self, offset: int, size: int) -> None:
         index = bisect_left(self._free, (offset, 0))
         if index < len(self._free) and self._free[index][0] == offset + size:
             size += self._free.pop(index)[1]
@@ -118,7 +159,8 @@ class Writer:
             step = wanted
         if self._size + step > self._limit:
             raise MemoryError(f"{wanted:,} bytes do not fit an arena of {self._limit:,}")
-        if wanted >= LARGE_BYTES and wanted > (available := available_bytes()):
+        large = wanted >= LARGE_BYTES and not self._on_disk
+        if large and wanted > (available := available_bytes()):
             raise MemoryError(f"{wanted:,} bytes do not fit the {available:,} that are available")
         try:
             if self._on_disk:
@@ -129,8 +171,8 @@ class Writer:
             mapped = mmap.mmap(self._descriptor, self._size + step)
         except OSError as error:
             raise MemoryError(f"an arena cannot grow by {step:,} bytes: {error}") from error
-        self._view = memoryview(mapped)
-        self.free(self._size, step)
+        self._map, self._view = mapped, memoryview(mapped)
+        self._add(self._size, step)
         self._size += step
 
 

@@ -102,8 +102,17 @@ def _how(stage: StageSpec) -> str:
         return "one item at a time, yields children"
     if stage.batch_size is not None:
         going = f", {stage.max_in_flight} going" if stage.asynchronous else ""
-        return f"batches of up to {stage.batch_size}{going}"
+        return f"batches of up to {stage.batch_size}{_forming(stage)}{going}"
     return f"{stage.max_in_flight} items going" if stage.asynchronous else "one item at a time"
+
+
+def _forming(stage: StageSpec) -> str:
+    """What else is said of how batches form."""
+    size = "" if stage.batch_bytes is None else f" or {stage.batch_bytes:,} bytes"
+    if stage.batch_by is not None:
+        size += f" of equal {getattr(stage.batch_by, '__name__', 'batch_by')}"
+    linger = "" if stage.linger_s is None else f", lingering {stage.linger_s:g} s"
+    return size + linger
 
 
 def _pools(plan: Plan) -> list[list[str]]:

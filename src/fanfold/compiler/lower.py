@@ -90,6 +90,8 @@ class _Lowering:
         self.nodes: list[Node] = []
         self.controls: list[Control] = []
         self.control_ports: list[int] = []
+        self.group_ports: dict[int, int] = {}
+        """By call whose stage has ``batch_by``: the graph port of its first input."""
         self.effects: list[int] = []
         self.checks: list[FieldCheck] = []
         self.check_ports: list[int] = []
@@ -153,7 +155,12 @@ class _Lowering:
             checks=tuple(self.checks),
         )
         streams = build_streams(
-            plan, graph, self.port_of, tuple(self.control_ports), tuple(self.check_ports)
+            plan,
+            graph,
+            self.port_of,
+            dict(enumerate(self.control_ports)),
+            dict(enumerate(self.check_ports)),
+            self.group_ports,
         )
         return replace(plan, sources=streams.sources, streams=streams.calls)
 
@@ -167,6 +174,8 @@ class _Lowering:
         index = len(self.nodes)  # after the broadcasts that the inputs need
         if effect:
             self.effects.append(index)
+        if op.stage.options.batch_by is not None:
+            self.group_ports[index] = op.inputs[0].port
         for port in op.outputs:
             self.call_of[port] = index
         self.nodes.append(
@@ -330,6 +339,9 @@ class _Lowering:
                     is_class=stage.is_class,
                     method=stage.options.method,
                     batch_size=stage.options.batch_size,
+                    batch_bytes=stage.options.batch_bytes,
+                    batch_by=stage.options.batch_by,
+                    linger_s=stage.options.linger_s,
                     replicas=stage.options.replicas,
                     cpus=stage.options.cpus,
                     generator=stage.generator,

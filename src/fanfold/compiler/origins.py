@@ -149,6 +149,8 @@ def check_origins(graph: Graph) -> list[Problem]:
             found = list(_check_control(graph, op, "filter", "mask", op.mask))
         elif isinstance(op, SplitOp) and op.by not in bad:
             found = list(_check_control(graph, op, "split", "label", op.by))
+        elif isinstance(op, CallOp) and op.stage.options.batch_by is not None:
+            found = list(_check_grouped(graph, op, op.inputs[0].port))
         problems += found
     return problems
 
@@ -195,6 +197,26 @@ def _check_control(
             case _:
                 continue
         yield Problem("FF213", op.where, message, hint)
+        return
+
+
+def _check_grouped(graph: Graph, op: CallOp, port: int) -> Iterator[Problem]:
+    """The first input of a call whose stage has ``batch_by`` is one that its producers can judge."""
+    name = graph.ports[port].name
+    for origin in origins(graph, port):
+        if isinstance(origin, Opaque):
+            reason = f"is {origin.what}, of which no single worker makes the values"
+        elif isinstance(origin, Made | Fixed) and origin.in_record:
+            reason = "is read out of a record"
+        else:
+            continue
+        yield Problem(
+            "FF216",
+            op.where,
+            f"call {op.name!r} batches by its first input, but {name!r} {reason}.",
+            "Put a port first that a call or a source makes, or a field of one, also through expand, filter, "
+            "split, merge or broadcast; or leave batch_by out.",
+        )
         return
 
 

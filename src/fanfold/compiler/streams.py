@@ -33,7 +33,7 @@ from fanfold.plan import (
 )
 
 Reports = Mapping[int, Sequence[tuple[int, Path]]]
-"""By producing port: pairs (control or check, path from the row)."""
+"""By producing port: pairs (control, check or call, path from the row)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,9 @@ def build_streams(
     plan: Plan,
     graph: Graph,
     port_of: Mapping[int, int],
-    control_ports: Sequence[int],
-    check_ports: Sequence[int],
+    control_ports: Mapping[int, int],
+    check_ports: Mapping[int, int],
+    group_ports: Mapping[int, int],
 ) -> Streams:
     """Work out the streams of a plan that has everything else.
 
@@ -59,10 +60,12 @@ def build_streams(
         port_of: Plan port by graph port.
         control_ports: By control, the graph port of the mask or label.
         check_ports: By field check, the graph port that is read.
+        group_ports: By call that groups its items, the graph port of its first input.
     """
-    read = values_read(plan)
+    read, sized = values_read(plan), sizes_read(plan)
     controls = _reports(graph, port_of, control_ports)
     checks = _reports(graph, port_of, check_ports)
+    groups = _reports(graph, port_of, group_ports)
 
     def stream(port: int, position: int, path: Path = ()) -> Stream:
         return Stream(
@@ -71,6 +74,8 @@ def build_streams(
             position=position,
             path=path,
             stored=port in read,
+            sized=port in sized,
+            groups=tuple(groups.get(port, ())),
             controls=tuple(controls.get(port, ())),
             checks=tuple(checks.get(port, ())),
         )
@@ -107,6 +112,20 @@ def values_read(plan: Plan) -> frozenset[int]:
     return frozenset(read)
 
 
+def sizes_read(plan: Plan) -> frozenset[int]:
+    """The ports on whose values' sizes it depends which items share a batch."""
+    read = {
+        item.port
+        for call in plan.calls()
+        if plan.stages[call.stage].batch_bytes is not None
+        for item in call.inputs
+    }
+    for node in reversed(plan.nodes):
+        if not isinstance(node, CallNode):
+            read.update(_values_read_by(node, read))
+    return frozenset(read)
+
+
 def _values_read_by(node: Node, read: set[int]) -> list[int]:
     match node:
         case CallNode():
@@ -127,10 +146,10 @@ def _values_read_by(node: Node, read: set[int]) -> list[int]:
             return parts if node.output in read else []
 
 
-def _reports(graph: Graph, port_of: Mapping[int, int], ports: Sequence[int]) -> Reports:
+def _reports(graph: Graph, port_of: Mapping[int, int], ports: Mapping[int, int]) -> Reports:
     """For each producing port what it must report, by following each of ``ports`` back."""
     reports: dict[int, list[tuple[int, Path]]] = defaultdict(list)
-    for index, port in enumerate(ports):
+    for index, port in ports.items():
         for origin in origins(graph, port):
             if isinstance(origin, Made):
                 reports[port_of[origin.port]].append((index, origin.path))

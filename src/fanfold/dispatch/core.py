@@ -9,6 +9,9 @@ Policy
   waited longest is served first.
 * An idle worker takes what is there, up to a full batch. A second batch is sent ahead to a busy worker only
   when no replica is idle and it would be full (or nothing more can come).
+* Where a stage lingers (``linger_s``) an idle worker waits too, until the batch is full, its oldest item has
+  waited so long, or nothing more can come: the source is exhausted or there is no room, and no call above runs
+  anything or has anything ready that is not paused. :attr:`Core.due_s` says when to look again.
 * A stage that takes one item at a time gets several in one message when they are short (about
   :data:`MESSAGE_S` of work), each of which still runs, fails and is reported by itself.
 * A call pauses while one that consumes its output has a long queue (:meth:`Core._backlog`). What is queued
@@ -24,7 +27,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-from fanfold.dispatch.credits import Credits
+from fanfold.dispatch.credits import Credits, Spilling
+from fanfold.dispatch.feeding import consuming_calls, level, producing_calls
+from fanfold.dispatch.linger import Lingering
 from fanfold.dispatch.pool import (
     AHEAD,
     BUSY,
@@ -42,6 +47,7 @@ from fanfold.engine.commands import (
     FinishRoots,
     GrantRoom,
     RestartWorker,
+    SpillBlocks,
     StartBatch,
     StopRun,
     TrimBatch,
@@ -49,17 +55,20 @@ from fanfold.engine.commands import (
 from fanfold.engine.machine import Machine
 from fanfold.engine.statistics import Statistics
 from fanfold.failures import Failure
-from fanfold.plan import CallNode, Plan, ports_made, ports_read
+from fanfold.plan import Plan
 from fanfold.protocol import (
     BatchFinished,
     BatchPaused,
     BatchRaised,
+    BlocksSpilled,
     ChildrenReleased,
     DriverEvent,
     Event,
     RootRefused,
+    RootsAdmitted,
     RunBatch,
     SourceExhausted,
+    StreamRows,
     TasksFinished,
     WorkerDied,
     WorkerFailed,
@@ -117,6 +126,7 @@ class Core:
                 tuple(call.index for call in plan.calls() if call.stage == stage.index),
                 stage.batch_size,
                 stage.max_in_flight,
+                lingers=stage.linger_s is not None,
             )
             for stage in plan.stages
         }
@@ -135,18 +145,27 @@ class Core:
         )
         self._lacking = False
         """Whether something was not begun for want of credit since this dispatch began."""
+        self._spilling = Spilling()
         self._pauses = 0
         self._overdraft = -1
         """The last batch of the oldest root that went on without credit."""
-        self._consumers = _consuming_calls(plan)
-        self._producers = _producing_calls(plan)
+        self._consumers = consuming_calls(plan)
+        self._producers = producing_calls(plan)
+        linger_s = {
+            call.index: wait_s
+            for call in plan.calls()
+            if (wait_s := plan.stages[call.stage].linger_s) is not None
+        }
+        self._lingering = Lingering(linger_s) if linger_s else None
+        self.due_s: float | None = None
+        """When work must be dispatched again though nothing happens: a batch has lingered long enough then."""
         self._exhausted = False
         self._dropped = False
         """Whether this dispatch met a queue that held nothing but items whose roots have ended."""
         self._window = OPEN_ROOTS + sum(
             4 * (pool.batch_size or 1) * pool.max_in_flight * len(pool.workers)
             for pool in self._pools.values()
-            if any(_level(plan, call) == 0 for call in pool.calls)
+            if any(level(plan, call) == 0 for call in pool.calls)
         )
 
     # ------------------------------------------------------------------------------ the door
@@ -175,13 +194,18 @@ class Core:
                 self._batch_ended(event)
             case BatchPaused():
                 self._batch_paused(event)
+            case BlocksSpilled():
+                self._spilling.answered()
             case TasksFinished() if event.count > len(event.failures):
                 batch = self.machine.batches.get(event.batch)
                 if batch is not None:
                     self._stopping.task_done(batch.call)
-        if self._credits is not None and isinstance(event, (TasksFinished, ChildrenReleased)):
-            size = sum(s.rows.size_bytes for s in event.streams if s.rows is not None)
-            self._credits.made(event.batch, size)
+        if self._credits is not None:
+            match event:
+                case TasksFinished() | ChildrenReleased():
+                    self._credits.made(event.batch, _size_bytes(event.streams))
+                case RootsAdmitted():
+                    self._credits.admitted(len(event.keys), _size_bytes(event.streams))
         commands = self._heeded(self.machine.handle(event))
         for number, tasks in self.machine.take_trimmed().items():
             if number in self._worker_of:
@@ -197,28 +221,35 @@ class Core:
     def dispatch(self, time_s: float) -> list[Command]:
         """Give work to workers; call it after the events of one poll were handled."""
         commands: list[Command] = []
+        if self._lingering is not None:
+            self._lingering.look(self.machine.queues, time_s)
         self._dropped = True
         # A queue that is found to hold nothing of use may have held back a pool that was served before it.
         while self._dropped:
             self._dropped = self._lacking = False
+            if self._lingering is not None:
+                self.due_s = None
             for pool in self._deepest_first:
                 if self._credits is not None and self._credits.hungry:
                     self._feed(pool, self._credits, time_s, commands)
                 self._serve(pool, time_s, commands)
         if self._lacking and self._credits is not None:
+            self._spill(self._credits, commands)
             self._carry_oldest(self._credits, time_s, commands)
         return commands
 
     def room(self) -> int:
         """How many roots may be admitted now; 0 until a fair number of places is free."""
         roots = self.machine.roots
-        if self._credits is not None and self._credits.free_bytes <= 0:
-            return 0 if roots.admitted > roots.ended else 1
         free = min(
             self._window - (roots.admitted - roots.ended),
             8 * self._window - (roots.admitted - roots.committed),
         )
-        return free if free >= self._window // 4 or roots.admitted == roots.ended else 0
+        if free < self._window // 4 and roots.admitted > roots.ended:
+            return 0
+        if self._credits is not None:
+            return self._credits.roots(free) or (1 if roots.admitted == roots.ended else 0)
+        return free
 
     @property
     def promised_bytes(self) -> int:
@@ -355,7 +386,7 @@ class Core:
         if waiting:
             # Nothing is sent ahead while items wait to run alone, or no worker would ever be free for them.
             self._serve_batches(pool, time_s, commands, 1 if alone else pool.held)
-            if any(queues[call].count for call in pool.calls):
+            if any(queues[call].count for call in pool.calls) and not pool.lingers:
                 self._note_idle(pool, DOWNSTREAM_FULL, time_s)
                 return
         self._note_idle(pool, NO_INPUT, time_s)
@@ -380,18 +411,18 @@ class Core:
                     continue
                 started = None
                 while started is None:  # a queue may hold nothing but items whose roots have ended
-                    chosen = self._next_call(pool)
+                    chosen = self._next_call(pool, time_s, idle=held < pool.max_in_flight)
                     if chosen is None:
                         return
-                    full = self.machine.queues[chosen].count >= (pool.batch_size or 1)
-                    if held >= pool.max_in_flight and not full and self._more_to_come(chosen):
+                    if (
+                        held >= pool.max_in_flight
+                        and not self._is_full(pool, chosen)
+                        and self._more_to_come(chosen)
+                    ):
                         break
                     limit = self._limit(pool, chosen)
-                    if self._credits is not None and not (
-                        limit := self._credits.items(chosen, limit)
-                    ):
-                        self._lacking = True
-                        return
+                    if self._credits is not None:
+                        limit = self._credits.items(chosen, limit)
                     started = self.machine.take(chosen, limit)
                     self._dropped |= started is None
                 if started is None:
@@ -425,6 +456,8 @@ class Core:
             if batch in self._worker_of and self._worker_of[batch].stage == pool.stage
         ]
         for batch in sorted(batches, key=self.machine.root_of) if len(batches) > 1 else batches:
+            if self._paused(self.machine.batches[batch].call):
+                continue  # its children are not wanted yet
             room = credits.more(batch)
             if not room:
                 self._lacking = True
@@ -435,6 +468,14 @@ class Core:
         worker = self._worker_of[batch]
         commands.append(GrantRoom(worker.number, batch, room))
         self._go_on(worker, batch, time_s)
+
+    def _spill(self, credits: Credits, commands: list[Command]) -> None:
+        """What is not read soon leaves memory, if there is enough of it."""
+        held = self.machine.held
+        wanted = self._spilling.wanted(credits, held.made_bytes)
+        if wanted and (refs := self.machine.waiting_blocks(wanted)):
+            self._spilling.asked()
+            commands.append(SpillBlocks(refs))
 
     def _carry_oldest(self, credits: Credits, time_s: float, commands: list[Command]) -> None:
         """The oldest open root goes on without credit, with one item at a time and its deepest work first: so
@@ -465,14 +506,55 @@ class Core:
                 self._start(worker, run, time_s, commands, overdraft=True)
                 return
 
-    def _next_call(self, pool: Pool) -> int | None:
-        """The call whose oldest ready item has waited longest, if it is not paused."""
+    def _next_call(self, pool: Pool, time_s: float, *, idle: bool) -> int | None:
+        """The call whose oldest item has waited longest, if it is not paused, has credit and does not linger.
+
+        Args:
+            pool: Whose calls.
+            time_s: Now.
+            idle: It is for a worker that has nothing to do.
+        """
         oldest = chosen = None
         for call in pool.calls:
             head = self.machine.queues[call].head()
-            if head is not None and (oldest is None or head < oldest) and not self._paused(call):
+            if head is None or (oldest is not None and head > oldest) or self._paused(call):
+                continue
+            if self._credits is not None and not self._credits.items(call, 1):
+                self._lacking = True
+                continue
+            if not (pool.lingers and self._lingers(pool, call, time_s, idle=idle)):
                 oldest, chosen = head, call
         return chosen
+
+    def _is_full(self, pool: Pool, call: int) -> bool:
+        """Whether the next batch of a call needs nothing more."""
+        return self.machine.queues[call].fills(pool.batch_size or 1)
+
+    def _lingers(self, pool: Pool, call: int, time_s: float, *, idle: bool) -> bool:
+        """Whether the next batch of a call still waits for more; if a worker is idle, notes until when."""
+        if self._is_full(pool, call) or not self._can_come(call):
+            return False
+        oldest = self.machine.queues[call].oldest()
+        assert self._lingering is not None and oldest is not None, "ready items linger"
+        due_s = self._lingering.due_s(call, oldest)
+        if time_s >= due_s:
+            return False
+        if idle and (self.due_s is None or due_s < self.due_s):
+            self.due_s = due_s
+        return True
+
+    def _can_come(self, call: int) -> bool:
+        """Whether items may become ready at a call before anything else goes on: what is paused counts as
+        nothing, since it may be paused for as long as this very call's items are not run."""
+        if not self._exhausted and self.room() > 0:
+            return True
+        machine = self.machine
+        return any(
+            machine.counts[c].running
+            or machine.queues[c].alone
+            or (machine.queues[c].count and not self._paused(c))
+            for c in self._producers[call]
+        )
 
     def _paused(self, call: int) -> bool:
         for consumer in self._consumers[call]:
@@ -526,40 +608,5 @@ class Core:
                 worker.enter(reason, time_s)
 
 
-def _level(plan: Plan, call: int) -> int:
-    node = plan.nodes[call]
-    assert isinstance(node, CallNode)
-    return node.level
-
-
-def _consuming_calls(plan: Plan) -> dict[int, tuple[int, ...]]:
-    """For each call the calls that read its output, directly or through structural operations."""
-    readers: dict[int, set[int]] = {}
-
-    def calls_below(ports: Iterable[int]) -> set[int]:
-        return set().union(*(readers.get(port, set()) for port in ports))
-
-    result: dict[int, tuple[int, ...]] = {}
-    for node in reversed(plan.nodes):
-        if isinstance(node, CallNode):
-            result[node.index] = tuple(sorted(calls_below(node.outputs)))
-            found = {node.index}
-        else:
-            found = calls_below(ports_made(node))
-        for port in ports_read(node):
-            readers.setdefault(port, set()).update(found)
-    return result
-
-
-def _producing_calls(plan: Plan) -> dict[int, tuple[int, ...]]:
-    """For each call all calls on whose outcomes its readiness depends, however far above."""
-    above: dict[int, set[int]] = {}
-    result: dict[int, tuple[int, ...]] = {}
-    for node in plan.nodes:
-        found = set().union(*(above.get(port, set()) for port in ports_read(node)))
-        if isinstance(node, CallNode):
-            result[node.index] = tuple(sorted(found))
-            found = found | {node.index}
-        for port in ports_made(node):
-            above[port] = found
-    return result
+def _size_bytes(streams: Iterable[StreamRows]) -> int:
+    return sum(stream.rows.size_bytes for stream in streams if stream.rows is not None)

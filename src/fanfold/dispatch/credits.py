@@ -21,10 +21,14 @@ ROOM_BYTES: Final = 32 * 1024 * 1024
 """Room that one generator is given at a time, at most; smaller where the budget is."""
 ROOMS: Final = 16
 """The budget has at least so many rooms."""
+SPILLED_ROOMS: Final = 2
+"""So much is to be free after spilling."""
 ASSUMED: Final = 32
 """A room holds so many items of a call of which nothing is known yet."""
-FADING: Final = 0.9
-"""How fast what is known of a call's sizes gives way to smaller ones; larger ones count at once."""
+FIRST_ROOTS: Final = 8
+"""How many roots enter before the size of any is known."""
+FRESH: Final = 0.2
+"""How much the size of the last items counts among those of all."""
 
 
 @dataclass(slots=True)
@@ -77,12 +81,18 @@ class Credits:
             and not plan.stages[call.stage].asynchronous
             and any(s.stored for e in plan.streams[call.index].expansions for s in e.streams)
         }
+        self._usual_root: float | None = None
         self.hungry: dict[int, None] = {}
         """Batches of generators that could do with more room, in the order of their asking."""
         self._usual: dict[int, float] = {}
         """By call: bytes that an item makes."""
         self._promises: dict[int, _Promise] = {}
         self._promised = 0
+
+    @property
+    def room_bytes(self) -> int:
+        """What one generator is given at a time."""
+        return self._room
 
     @property
     def free_bytes(self) -> int:
@@ -106,6 +116,19 @@ class Credits:
             return wanted if free > 0 else 0
         return max(0, min(wanted, int(free / usual)))
 
+    def roots(self, wanted: int) -> int:
+        """How many of some roots may enter now."""
+        usual = self._usual_root
+        if usual is None:
+            return min(wanted, FIRST_ROOTS)
+        free = self.free_bytes
+        return min(wanted, int(free / usual) if usual > 0 else wanted) if free > 0 else 0
+
+    def admitted(self, count: int, size_bytes: int) -> None:
+        """Roots have entered, with values of this size."""
+        usual = size_bytes / count
+        self._usual_root = _mean(self._usual_root, usual)
+
     def begin(self, batch: int, call: int, items: int, *, overdraft: bool = False) -> int | None:
         """A batch begins: promise what it is going to make. The room of its generators, if it has any; the
         least if it begins without credit."""
@@ -128,9 +151,6 @@ class Credits:
         paid = min(promise.left, size_bytes)
         promise.left -= paid
         self._promised -= paid
-        per_item = promise.made / max(1, promise.items)
-        if per_item > self._usual.get(promise.call, -1.0):
-            self._usual[promise.call] = per_item
         if promise.left < self._room // 2 and promise.call in self._generators:
             self.hungry[batch] = None
 
@@ -170,6 +190,39 @@ class Credits:
         self._promised -= promise.left
         per_item = promise.made / max(1, promise.items)
         usual = self._usual.get(promise.call)
-        self._usual[promise.call] = (
-            per_item if usual is None else max(per_item, FADING * usual + (1 - FADING) * per_item)
-        )
+        self._usual[promise.call] = _mean(usual, per_item)
+
+
+def _mean(known: float | None, size: float) -> float:
+    """A moving mean. What turns out larger shows in the account itself, as soon as it is there."""
+    return size if known is None else (1 - FRESH) * known + FRESH * size
+
+
+class Spilling:
+    """When blocks are to leave memory: where credit is lacking, and not more often than as much as one room
+    holds was made."""
+
+    def __init__(self) -> None:
+        self._under_way = False
+        self._looked_at: int | None = None
+
+    def wanted(self, credits: Credits, made_bytes: int) -> int:
+        """How much should go now.
+
+        Args:
+            credits: The account.
+            made_bytes: What all blocks of the run have taken so far.
+        """
+        before, self._looked_at = self._looked_at, made_bytes
+        if self._under_way or (before is not None and made_bytes - before < credits.room_bytes):
+            self._looked_at = before
+            return 0
+        return max(0, SPILLED_ROOMS * credits.room_bytes - credits.free_bytes)
+
+    def asked(self) -> None:
+        """The backend was asked."""
+        self._under_way = True
+
+    def answered(self) -> None:
+        """It has answered; if credit is lacking still, it may be asked again."""
+        self._under_way, self._looked_at = False, None

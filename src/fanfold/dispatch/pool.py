@@ -73,6 +73,8 @@ class Pool:
     batch_size: int | None
     max_in_flight: int = 1
     """Batches that a worker runs at the same time (asynchronous stages)."""
+    lingers: bool = False
+    """Whether batches that are not full wait for more."""
     workers: list[Worker] = field(default_factory=list)
     item_s: float | None = None
     """Measured time per item (a moving mean)."""

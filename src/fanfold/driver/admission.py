@@ -15,7 +15,7 @@ from fanfold.data.binding import binder
 from fanfold.data.files import File
 from fanfold.data.sources import Source, Unreadable
 from fanfold.errors import FanfoldError, SourceError, UsageError
-from fanfold.extract import facts
+from fanfold.extract import told
 from fanfold.failures import Failure
 from fanfold.observe.report import plural
 from fanfold.plan import Plan
@@ -209,9 +209,8 @@ class Admission:
             stream = parameter.stream
             rows = values if self._bind is None else [value[position] for value in values]
             self._note_copies(rows)
-            controls, missing = facts(self._plan, stream, rows)
             stored = self._stored(rows) if stream.stored else None
-            streams.append(StreamRows(stream.port, stored, controls, missing))
+            streams.append(told(self._plan, stream, rows, stored))
         return RootsAdmitted(tuple(keys), tuple(streams), self._clock())
 
     def _stored(self, rows: list[Any]) -> Rows:

@@ -30,6 +30,7 @@ from fanfold.engine.commands import (
     GrantRoom,
     ReleaseBlocks,
     RestartWorker,
+    SpillBlocks,
     StartBatch,
     StopRun,
     TrimBatch,
@@ -71,6 +72,8 @@ class CoreLike(Protocol):
     def handle(self, event: Event | DriverEvent) -> list[Command]: ...
     def dispatch(self, time_s: float) -> list[Command]: ...
     def room(self) -> int: ...
+    @property
+    def due_s(self) -> float | None: ...
     @property
     def finished(self) -> bool: ...
     def statistics(self, time_s: float) -> Statistics: ...
@@ -308,7 +311,10 @@ class Loop:
                 raise self._write_error
 
     def _patience_s(self) -> float:
-        return max(0.0, min(WAIT_S, self._progress.due_s - self._clock()))
+        due_s = self._progress.due_s
+        if self._core.due_s is not None:
+            due_s = min(due_s, self._core.due_s)
+        return max(0.0, min(WAIT_S, due_s - self._clock()))
 
     def _commit(self) -> None:
         while self._committed:
@@ -327,6 +333,8 @@ class Loop:
                     self._backend.trim(command.worker, command.batch, command.tasks)
                 case GrantRoom():
                     self._backend.grant(command.worker, command.batch, command.room)
+                case SpillBlocks():
+                    self._backend.spill(command.refs)
                 case ReleaseBlocks():
                     self._backend.release(command.refs)
                 case FinishRoots():

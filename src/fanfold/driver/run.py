@@ -302,7 +302,7 @@ class _Job:
         self._log: FailureLog | None = None
         self._reports = False
         self.name = name or new_run_name(self._started)
-        self._facts = RunFacts(self.name, seed)
+        self._facts = RunFacts(self.name, seed, budget)
         self.run_dir = run_dir
 
     def run(self, delivery: Delivery, *, progress: bool | None, duplicates: Duplicates) -> Report:

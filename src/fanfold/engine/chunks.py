@@ -11,7 +11,7 @@ items nor on that of the parents.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,6 +19,7 @@ from fanfold.columns import Ref
 from fanfold.engine.bits import bit_positions, low_offset
 from fanfold.engine.families import Families
 from fanfold.failures import Failure
+from fanfold.plan import Path
 
 SPAN: Final = 1024
 """Items in a full chunk. Larger: fewer objects; smaller: cheaper integers."""
@@ -46,6 +47,10 @@ Segment = tuple[int, Ref, int]
 """Items, the block that holds their values in order, and the row of the first."""
 
 
+FactsKey = tuple[int, int, Path]
+"""A port, a control or -1 - a field check, and the path in the port's values: several may tell of one."""
+
+
 class Chunk(Families):
     """Some items of one level, by families (those of the root level have no parents)."""
 
@@ -59,9 +64,11 @@ class Chunk(Families):
         "freed",
         "further",
         "given_up",
+        "groups",
         "level",
         "lost",
         "parent",
+        "row_sizes",
         "segments",
     )
 
@@ -89,8 +96,13 @@ class Chunk(Families):
         """By slot: where the values are."""
         self.freed: dict[int, int] | None = None
         """By slot: items whose values were released before their root ended."""
-        self.facts: dict[tuple[int, int], Facts] | None = None
-        """By (port, control): what was reported of masks and labels; by (port, -1 - check): fields."""
+        self.facts: dict[FactsKey, Facts] | None = None
+        """What was reported of masks, labels and fields."""
+        self.groups: dict[tuple[int, int, Path], dict[Hashable, int]] | None = None
+        """By (port, call, path): the items of each group of the call's stage (``batch_by``)."""
+        self.row_sizes: dict[int, list[tuple[int, tuple[int, ...], int]]] | None = None
+        """By port: items, what was told of their sizes (:class:`fanfold.protocol.StreamRows`), and the row of
+        the first."""
 
     # ------------------------------------------------------------------------------ outcomes
 

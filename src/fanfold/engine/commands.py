@@ -44,6 +44,13 @@ class GrantRoom:
 
 
 @dataclass(frozen=True, slots=True)
+class SpillBlocks:
+    """Nobody reads these blocks soon: move them out of memory, and tell of it (``BlocksSpilled``)."""
+
+    refs: tuple[Ref, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ReleaseBlocks:
     """Nobody reads these blocks any more."""
 
@@ -71,5 +78,12 @@ class StopRun:
 
 
 Command: TypeAlias = (
-    StartBatch | TrimBatch | GrantRoom | RestartWorker | ReleaseBlocks | FinishRoots | StopRun
+    StartBatch
+    | TrimBatch
+    | GrantRoom
+    | SpillBlocks
+    | RestartWorker
+    | ReleaseBlocks
+    | FinishRoots
+    | StopRun
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fanfold.columns import get_field
-from fanfold.engine.chunks import Chunk, Facts
+from fanfold.engine.chunks import Chunk, Facts, FactsKey
 from fanfold.engine.program import Program
 from fanfold.plan import (
     BroadcastNode,
@@ -29,7 +29,7 @@ ReadFacts = Callable[[Chunk], Facts]
 
 
 def control_key(control: int) -> int:
-    """The key of a control's facts beside the port, as :attr:`Chunk.facts` has it."""
+    """The key of a control's facts beside port and path, as :attr:`Chunk.facts` has it."""
     return control
 
 
@@ -46,7 +46,7 @@ def facts_reader(program: Program, port: int, key: int, path: Path = ()) -> Read
     node = None if index is None else plan.nodes[index]
     match node:
         case None | CallNode() | ExpandNode():
-            return _own_facts(port, key, labels)
+            return _own_facts((port, key, path), labels)
         case FilterNode() | SplitNode():
             return facts_reader(program, node.input, key, path)
         case FieldNode():
@@ -61,9 +61,9 @@ def facts_reader(program: Program, port: int, key: int, path: Path = ()) -> Read
             raise AssertionError(f"port {port} is on no control path")
 
 
-def _own_facts(port: int, key: int, labels: int) -> ReadFacts:
+def _own_facts(key: FactsKey, labels: int) -> ReadFacts:
     def read(chunk: Chunk) -> Facts:
-        facts = None if chunk.facts is None else chunk.facts.get((port, key))
+        facts = None if chunk.facts is None else chunk.facts.get(key)
         return facts if facts is not None else Facts.empty(labels)
 
     return read

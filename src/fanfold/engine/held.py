@@ -6,7 +6,7 @@ large enough to be worth it. A block without rows is handed back for release.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
 from fanfold.columns import Ref
@@ -15,6 +15,10 @@ from fanfold.protocol import StreamRows
 
 EARLY_ROW_BYTES: Final = 1024
 """Values that are smaller on average stay until their root ends; releasing them one by one costs more."""
+
+
+SPILLED_BYTES: Final = 4096
+"""Smaller blocks are not worth a file's page."""
 
 
 class HeldBlocks:
@@ -29,15 +33,50 @@ class HeldBlocks:
         self._sizes: dict[Ref, int] = {}
         self.size_bytes: int = 0
         """What all of them take, as it was reported; those that were handed back are left out."""
+        self.made_bytes: int = 0
+        """What all blocks have taken that there ever were."""
         self.peak_bytes: int = 0
         """The most that it ever was."""
+        self._spilled: set[Ref] = set()
+        """Those of them that take no memory any more."""
+        self._fixed: set[Ref] = set()
+        """Those of them that cannot be moved out of it."""
 
     def take_released(self) -> tuple[Ref, ...]:
         """The blocks that nobody needs any more, since the last call."""
         released, self._released = tuple(self._released), []
         for ref in released:
-            self.size_bytes -= self._sizes.pop(ref, 0)
+            size = self._sizes.pop(ref, 0)
+            self._fixed.discard(ref)
+            if ref in self._spilled:
+                self._spilled.discard(ref)
+            else:
+                self.size_bytes -= size
         return released
+
+    def spilled(self, asked: Iterable[Ref], moved: Iterable[Ref]) -> None:
+        """Of the blocks that were to be moved these take no memory any more; the others stay."""
+        for ref in moved:
+            if ref in self._sizes:
+                self._spilled.add(ref)
+                self.size_bytes -= self._sizes[ref]
+        self._fixed.update(ref for ref in asked if ref in self._sizes and ref not in self._spilled)
+
+    def idle(self, busy: Container[Ref], wanted: int) -> tuple[Ref, ...]:
+        """Blocks in memory that are not ``busy``, the newest first, until they are as large as ``wanted``."""
+        found: list[Ref] = []
+        for ref in reversed(self._sizes):
+            if wanted <= 0:
+                break
+            size = self._sizes[ref]
+            if (
+                size >= SPILLED_BYTES
+                and ref in self.rows
+                and not (ref in busy or ref in self._spilled or ref in self._fixed)
+            ):
+                found.append(ref)
+                wanted -= size
+        return tuple(found)
 
     def hold(self, stream: StreamRows, rows: int) -> bool:
         """A new block has so many rows that may be read; without any it goes at once.
@@ -55,6 +94,7 @@ class HeldBlocks:
         self.rows[ref] = left
         self._sizes[ref] = stream.rows.size_bytes
         self.size_bytes += stream.rows.size_bytes
+        self.made_bytes += stream.rows.size_bytes
         if self.size_bytes > self.peak_bytes:
             self.peak_bytes = self.size_bytes
         if 0 < stream.rows.size_bytes < EARLY_ROW_BYTES * stream.rows.count:

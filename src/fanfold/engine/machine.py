@@ -20,6 +20,7 @@ from functools import reduce
 from operator import or_
 from typing import Final
 
+from fanfold.columns import Ref
 from fanfold.engine.batches import Batch
 from fanfold.engine.bits import below, bit_positions, low_offset
 from fanfold.engine.chunks import SPAN, Chunk
@@ -30,6 +31,7 @@ from fanfold.engine.ledger import Ledger
 from fanfold.engine.membership import Membership
 from fanfold.engine.probe import Probe
 from fanfold.engine.program import lower
+from fanfold.engine.queues import make_queue
 from fanfold.engine.ready import ReadyQueue, Retry
 from fanfold.engine.resolve import Resolvers
 from fanfold.engine.roots import Roots
@@ -42,6 +44,7 @@ from fanfold.protocol import (
     BatchFinished,
     BatchPaused,
     BatchRaised,
+    BlocksSpilled,
     ChildrenReleased,
     ExpansionSealed,
     RootsAdmitted,
@@ -70,9 +73,10 @@ class Machine:
         sequence = itertools.count(1)
         self.queues: dict[int, ReadyQueue] = {}
         for call, outputs in self.program.call_outputs.items():
-            limit = plan.stages[plan.call(call).stage].probe
-            probe = Probe(limit, outputs[0], self.program.taken[call])
-            self.queues[call] = ReadyQueue(sequence, outputs[0], probe)
+            probe = Probe(
+                plan.stages[plan.call(call).stage].probe, outputs[0], self.program.taken[call]
+            )
+            self.queues[call] = make_queue(self.program, call, sequence, probe)
         self.counts = {
             call.index: CallCounts(
                 call.name, plan.stages[call.stage].name, plan.levels[call.level].name
@@ -111,7 +115,8 @@ class Machine:
         | TasksFinished
         | BatchPaused
         | BatchFinished
-        | BatchRaised,
+        | BatchRaised
+        | BlocksSpilled,
     ) -> list[Command]:
         """Take one event in; return what must be done now, in order."""
         match event:
@@ -125,6 +130,8 @@ class Machine:
                 self._batch_finished(event)
             case BatchPaused():
                 self._batch_paused(event)
+            case BlocksSpilled():
+                self.held.spilled(event.asked, event.moved)
             case BatchRaised():
                 self._batch_raised(event)
             case RootsAdmitted():
@@ -146,6 +153,21 @@ class Machine:
             if not retry.bit & self.queues[call].dead(retry.chunk):
                 return self._ledger.start(call, [(retry.chunk, retry.bit)], 1, retry)
         return None
+
+    def waiting_blocks(self, wanted: int) -> tuple[Ref, ...]:
+        """Blocks that nobody reads before something else has happened, of about so many bytes: no batch at a
+        worker does, and no item that is ready."""
+        busy: set[Ref] = set()
+        for batch in self.batches.values():
+            busy |= batch.refs
+        for node in self.plan.calls():
+            queue = self.queues[node.index]
+            entries = [(chunk, bits & ~queue.dead(chunk)) for _, chunk, bits in queue.runs()]
+            entries += [(one.chunk, one.bit & ~queue.dead(one.chunk)) for one in queue.alone]
+            if entries := [entry for entry in entries if entry[1]]:
+                for port in node.inputs:
+                    self.resolvers[port.port](entries, busy)
+        return self.held.idle(busy, wanted)
 
     def take_trimmed(self) -> dict[int, int]:
         """By batch at a worker: tasks that need not run any more, since the last call."""
@@ -392,7 +414,9 @@ class Machine:
             (
                 self.program.port[stream.port],
                 None if stream.rows is None else stream.rows.ref,
-                stream if stream.controls or stream.missing else None,
+                stream
+                if stream.controls or stream.missing or stream.sizes or stream.groups
+                else None,
             )
             for stream in streams
         ]

@@ -40,7 +40,18 @@ class ReadyQueue:
         probe: Which items wait for a sibling's first result.
     """
 
-    __slots__ = ("_held", "_output", "_probe", "_runs", "_sequence", "alone", "count", "total")
+    __slots__ = (
+        "_held",
+        "_marked",
+        "_newest",
+        "_output",
+        "_probe",
+        "_runs",
+        "_sequence",
+        "alone",
+        "count",
+        "total",
+    )
 
     def __init__(self, sequence: Iterator[int], output: int, probe: Probe) -> None:
         self._sequence = sequence
@@ -49,6 +60,10 @@ class ReadyQueue:
         self._runs: deque[tuple[int, Chunk, int]] = deque()
         self._held: dict[Chunk, tuple[int, int]] = {}
         """Items that the probe holds back, by chunk: the run's sequence, and which."""
+        self._newest = 0
+        """The sequence of the run that came last."""
+        self._marked = 0
+        """Runs up to this sequence grow no more (:meth:`mark`)."""
         self.alone: deque[Retry] = deque()
         """Items to run one by one, each with a worker to itself."""
         self.count = 0
@@ -59,11 +74,12 @@ class ReadyQueue:
     def push(self, chunk: Chunk, bits: int) -> None:
         """Items became ready."""
         runs = self._runs
-        if runs and runs[-1][1] is chunk:
+        if runs and runs[-1][1] is chunk and runs[-1][0] > self._marked:
             first, _, before = runs[-1]
             runs[-1] = (first, chunk, before | bits)
         else:
-            runs.append((next(self._sequence), chunk, bits))
+            self._newest = next(self._sequence)
+            runs.append((self._newest, chunk, bits))
         size = bits.bit_count()
         self.count += size
         self.total += size
@@ -91,6 +107,17 @@ class ReadyQueue:
         if self._runs:
             return self._runs[0][0]
         return next(iter(self._held.values()))[0] if self._held else None
+
+    def oldest(self) -> int | None:
+        """The sequence of the oldest run, those that are held back among them, or None."""
+        heads = [sequence for sequence, _ in self._held.values()]
+        return min([*heads, self._runs[0][0]] if self._runs else heads, default=None)
+
+    def mark(self) -> int:
+        """The sequence of the newest run. What comes from now on makes new ones, so that nothing passes for
+        older than it is."""
+        self._marked = self._newest
+        return self._newest
 
     def alarm(self) -> None:
         """Items were given up because of a sibling."""
@@ -120,10 +147,19 @@ class ReadyQueue:
             sequence, bits = min(first, sequence), bits | left
         self._runs.appendleft((sequence, chunk, bits))
 
-    def take(self, limit: int) -> tuple[list[Entry], int]:
+    def fills(self, limit: int) -> bool:
+        """Whether a batch of so many items would be full."""
+        return self.count >= limit
+
+    @property
+    def free(self) -> bool:
+        """Whether anything waits that is not held back."""
+        return bool(self._runs)
+
+    def take(self, limit: int, *, held: bool = True) -> tuple[list[Entry], int]:
         """Remove up to ``limit`` items from the head; dead ones vanish on the way.
 
-        What the probe holds back is taken only if there is nothing else.
+        What the probe holds back is taken only if there is nothing else, and only where ``held`` says so.
         """
         taken: list[Entry] = []
         room = limit
@@ -131,12 +167,12 @@ class ReadyQueue:
             sequence, chunk, bits = self._runs.popleft()
             live = bits & ~self.dead(chunk)
             self.count -= (bits ^ live).bit_count()
-            held = 0 if self._probe.trusting else self._probe.held_back(chunk, live)
-            if held:
+            later = 0 if self._probe.trusting else self._probe.held_back(chunk, live)
+            if later:
                 first, before = self._held.get(chunk, (sequence, 0))
-                self._held[chunk] = first, before | held
-            room = self._take(chunk, live & ~held, room, taken, sequence)
-        while self._held and room:
+                self._held[chunk] = first, before | later
+            room = self._take(chunk, live & ~later, room, taken, sequence)
+        while held and self._held and room:
             chunk, (sequence, bits) = next(iter(self._held.items()))
             del self._held[chunk]
             live = bits & ~self.dead(chunk)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -25,10 +26,7 @@ ANNOUNCED: Final = frozenset(
         "gpus",
         "memory",
         "crash_attempts",
-        "linger_s",
-        "batch_bytes",
         "batch_cost",
-        "batch_by",
         "persist",
         "version",
         "deterministic",
@@ -64,6 +62,12 @@ class StageOptions:
     """
 
     batch_size: int | None = None
+    batch_bytes: int | None = None
+    """The most bytes of input values in one batch; None: any number."""
+    batch_by: Callable[..., Any] | None = None
+    """Given an item's first input: only items for which it gives equal values share a batch."""
+    linger_s: float | None = None
+    """How long a batch that is not full waits for more while a worker is idle; None: not at all."""
     replicas: int = 1
     cpus: int = 1
     outputs: tuple[str, ...] = ("",)
@@ -83,6 +87,9 @@ _SHOWN: Final = reprlib.Repr()
 
 TUNABLE: Final[Mapping[str, Any]] = {
     "batch_size": int | None,
+    "batch_bytes": int | str | None,
+    "batch_by": Callable[..., Any] | None,
+    "linger_s": float | None,
     "replicas": int,
     "cpus": int,
     "workers": Literal["process", "thread"],
@@ -92,6 +99,8 @@ TUNABLE: Final[Mapping[str, Any]] = {
     "max_in_flight": int,
 }
 """Options that ``pipeline.using`` may change, with their types: they leave the pipeline's structure alone."""
+OF_BATCHES: Final = ("batch_bytes", "batch_by", "linger_s")
+"""Options that say how batches form."""
 MAX_IN_FLIGHT: Final = 16
 """How many items an asynchronous stage keeps going per worker, unless it says otherwise."""
 
@@ -115,12 +124,13 @@ class StageDefinition:
         """The same stage with some :data:`TUNABLE` options changed: another pool.
 
         Raises:
-            DefinitionError: A value that the option does not take (FF102, FF105, FF110).
+            DefinitionError: A value that the option does not take (FF102, FF105, FF110, FF112).
         """
         checked = check_options(self.name, options)
         changed = replace(self.options, **{name: getattr(checked, name) for name in options})
         _check_generator(self.name, self.generator, changed)
         _check_asynchronous(self.name, self.asynchronous, changed)
+        _check_batched(self.name, changed)
         return replace(self, options=changed)
 
 
@@ -129,7 +139,7 @@ def define(target: Any, *, name: str | None, options: Mapping[str, Any]) -> Stag
 
     Raises:
         DefinitionError: The target is no callable (FF101), an option is wrong (FF102), announced
-            (FF103) or unknown (FF104), or the two do not go together (FF105 to FF107, FF110, FF111).
+            (FF103) or unknown (FF104), or the two do not go together (FF105 to FF107, FF110 to FF112).
     """
     if not callable(target) and options.get("method") is None:
         raise DefinitionError(
@@ -154,6 +164,7 @@ def define(target: Any, *, name: str | None, options: Mapping[str, Any]) -> Stag
     asynchronous = inspect.iscoroutinefunction(entry)
     _check_generator(label, generator, checked)
     _check_asynchronous(label, asynchronous, checked)
+    _check_batched(label, checked)
     return StageDefinition(
         name=label,
         target=target,
@@ -194,6 +205,17 @@ def check_options(stage: str, options: Mapping[str, Any]) -> StageOptions:
             _check_count(stage, name, checked[name])
     if "retries" in checked:
         _check_count(stage, "retries", checked["retries"], least=0)
+    if checked.get("batch_bytes") is not None:
+        checked["batch_bytes"] = _bytes(stage, "batch_bytes", checked["batch_bytes"])
+    if checked.get("batch_by") is not None and not callable(checked["batch_by"]):
+        raise DefinitionError(
+            "FF102",
+            f"stage {stage!r}: batch_by={_SHOWN.repr(checked['batch_by'])} is not a function.",
+            "Give a function of an item's first input that tells what a batch has to have in common: "
+            "batch_by=lambda image: image.shape.",
+        )
+    if checked.get("linger_s") is not None:
+        checked["linger_s"] = _seconds(stage, "linger_s", checked["linger_s"])
     if checked.get("workers", "process") not in ("process", "thread"):
         raise DefinitionError(
             "FF102",
@@ -256,6 +278,27 @@ def _check_count(stage: str, option: str, value: Any, least: int = 1) -> None:
             "FF102",
             f"stage {stage!r}: {option}={value!r} is not a whole number of at least {least}.",
         )
+
+
+def _bytes(stage: str, option: str, value: Any) -> int:
+    from fanfold.sizes import as_bytes  # most stages are declared without
+
+    try:
+        return as_bytes(value)
+    except ValueError:
+        raise DefinitionError(
+            "FF102",
+            f"stage {stage!r}: {option}={value!r} is not a size in bytes.",
+            'Give a whole number from 1 on, or text such as "128MB" or "1.5GiB".',
+        ) from None
+
+
+def _seconds(stage: str, option: str, value: Any) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf:
+        return float(value)
+    raise DefinitionError(
+        "FF102", f"stage {stage!r}: {option}={value!r} is not a number of seconds from 0 on."
+    )
 
 
 def _output_names(stage: str, outputs: Any) -> tuple[str, ...]:
@@ -347,6 +390,18 @@ def _check_asynchronous(stage: str, asynchronous: bool, options: StageOptions) -
             f"stage {stage!r} is no async function and has max_in_flight={options.max_in_flight}.",
             "An ordinary function runs one call at a time: use replicas=, or make it async def.",
         )
+
+
+def _check_batched(stage: str, options: StageOptions) -> None:
+    """Options that say how batches form need batches."""
+    if options.batch_size is None:
+        for name in OF_BATCHES:
+            if (value := getattr(options, name)) is not None:
+                raise DefinitionError(
+                    "FF112",
+                    f"stage {stage!r} takes one item at a time and has {name}={_SHOWN.repr(value)}.",
+                    "It says how batches form: give batch_size= too, the most items of one batch.",
+                )
 
 
 def _check_setup(stage: str, target: type) -> None:

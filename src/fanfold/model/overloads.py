@@ -11,7 +11,7 @@ an ``ItemFailure`` or ``ParentFailure`` in an item's place; those are no values,
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from typing import (
     Any,
     Concatenate,
@@ -74,16 +74,22 @@ class Options(TypedDict, total=False):
     identities: bool
 
 
-class BatchOptions(Options):
+class BatchOptions(Options, total=False):
     """Options of a batched stage."""
 
     batch_size: Required[int]
+    batch_bytes: int | str | None
+    batch_by: Callable[..., Hashable] | None
+    linger_s: float | None
 
 
 class MethodOptions(Options, total=False):
     """Options with the name of an entry point; the target need not be callable itself."""
 
     batch_size: int | None
+    batch_bytes: int | str | None
+    batch_by: Callable[..., Hashable] | None
+    linger_s: float | None
     outputs: int | tuple[str, ...] | list[str]
     method: Required[str | None]
 
@@ -92,6 +98,9 @@ class OtherOptions(Options, total=False):
     """Options under which the types of a stage's ports are not known."""
 
     batch_size: int | None
+    batch_bytes: int | str | None
+    batch_by: Callable[..., Hashable] | None
+    linger_s: float | None
     outputs: int | tuple[str, ...] | list[str]
 
 

@@ -107,6 +107,9 @@ def _replaced(stage: StageDefinition, replacement: Any) -> StageDefinition:
         outputs = old.outputs if any(old.outputs) else len(old.outputs)
         kept = {
             "batch_size": old.batch_size,
+            "batch_bytes": old.batch_bytes,
+            "batch_by": old.batch_by,
+            "linger_s": old.linger_s,
             "replicas": old.replicas,
             "cpus": old.cpus,
             "outputs": outputs,

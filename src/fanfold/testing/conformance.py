@@ -29,7 +29,7 @@ from fanfold.plan import Plan
 from fanfold.testing import conformance_stages as s
 from fanfold.testing.comparison import Seen, compare, compare_failures
 from fanfold.testing.interpreter import interpret
-from fanfold.testing.observing import Observed, run_observed
+from fanfold.testing.observing import HANG_S, Observed, run_observed
 from fanfold.testing.sketches import plan_of
 
 PAGES = ff.stage(s.upto, batch_size=4)
@@ -42,7 +42,7 @@ RAISE_IF_STRICT = ff.stage(s.raise_if, on_error="stop")
 BLOB_BYTES = 100_000
 RESULT_BYTES = 300
 """More than a small result and a root take by themselves."""
-BLOBS = ff.stage(s.blobs)
+PIECES = ff.stage(s.pieces)
 FIRST_BYTE = ff.stage(s.first_byte)
 FAIL_IF_STRICT = ff.stage(s.fail_if_batched, batch_size=5, on_error="stop")
 
@@ -114,6 +114,47 @@ class BackendConformance(ABC):
 
         many = 2_500
         assert self.check(pipeline, [1, many]) == [[[1], list(range(1, many + 1))]]
+
+    def test_batches_that_linger_are_full_but_the_last(self) -> None:
+        """They do not wait for what cannot come: then this would take its half minute."""
+
+        @ff.pipeline(level="document")
+        def pipeline(n: ff.Port[Any]) -> Any:
+            page = ff.expand(PAGES(n), "page")
+            return ff.gather(ff.stage(s.inc, batch_size=16, linger_s=HANG_S / 2)(page))
+
+        counts = [1, 2, 3, 5, 7, 11, 13, 17]
+        assert self.check(pipeline, counts) == [[list(range(1, n + 1)) for n in counts]]
+        _, observed = self.run(pipeline, [(n,) for n in counts])
+        (inc,) = [call for call in observed.statistics.calls if call.name == "inc"]
+        assert (inc.executed, inc.batches) == (59, 4)
+
+    def test_batches_of_limited_size_hold_no_more(self) -> None:
+        @ff.pipeline(level="document")
+        def pipeline(n: ff.Port[Any]) -> Any:
+            blob = ff.expand(ff.stage(s.blobs, batch_size=4)(n), "blob")
+            total = ff.stage(s.with_total, batch_size=12, batch_bytes="1MB", linger_s=HANG_S / 2)
+            return ff.gather(total(blob))
+
+        plan, observed = self.run(pipeline, [(n,) for n in (1, 20, 3, 16)])
+        lists = [item.value for _, item in sorted(observed.items[plan.outputs[0].port].items())]
+        assert [[size for size, _ in one] for one in lists] == [
+            [400_000 if i % 4 == 0 else 1_000 for i in range(n)] for n in (1, 20, 3, 16)
+        ]
+        assert max(total for one in lists for _, total in one) <= 1_000_000
+        (call,) = [call for call in observed.statistics.calls if call.name == "with_total"]
+        assert call.executed == 40
+
+    def test_an_item_above_the_size_of_a_batch_goes_alone(self) -> None:
+        @ff.pipeline(level="document")
+        def pipeline(n: ff.Port[Any]) -> Any:
+            blob = ff.expand(ff.stage(s.blobs, batch_size=4)(n), "blob")
+            return ff.gather(ff.stage(s.with_total, batch_size=12, batch_bytes=5_000)(blob))
+
+        plan, observed = self.run(pipeline, [(8,)])
+        blobs = observed.items[plan.outputs[0].port][(0,)].value
+        assert [total for size, total in blobs if size > 5_000] == [400_000] * 2
+        assert all(total <= 5_000 for size, total in blobs if size < 5_000)
 
     def test_no_roots(self) -> None:
         @ff.pipeline(level="document")
@@ -452,7 +493,7 @@ class BackendConformance(ABC):
     def test_one_parent_of_many_children_keeps_to_the_budget(self, children: int) -> None:
         @ff.pipeline(level="document")
         def pipeline(n: ff.Port[Any]) -> Any:
-            return ff.gather(FIRST_BYTE(ff.expand(BLOBS(n, size_bytes=BLOB_BYTES), "page")))
+            return ff.gather(FIRST_BYTE(ff.expand(PIECES(n, size_bytes=BLOB_BYTES), "page")))
 
         blob, many = self.value_bytes(BLOB_BYTES), 30
         budget = children * blob
@@ -468,7 +509,7 @@ class BackendConformance(ABC):
     def test_giants_and_small_parents_share_a_budget(self) -> None:
         @ff.pipeline(level="document")
         def pipeline(n: ff.Port[Any]) -> Any:
-            return ff.gather(FIRST_BYTE(ff.expand(BLOBS(n, size_bytes=BLOB_BYTES), "page")))
+            return ff.gather(FIRST_BYTE(ff.expand(PIECES(n, size_bytes=BLOB_BYTES), "page")))
 
         roots = [12, *range(3), 0, 12, *range(3), 1, 1]
         budget = 3 * self.value_bytes(BLOB_BYTES)
@@ -479,7 +520,7 @@ class BackendConformance(ABC):
         @ff.pipeline(level="document")
         def pipeline(n: ff.Port[Any]) -> Any:
             page = ff.expand(PAGES(n), "page")
-            region = ff.expand(BLOBS(page, size_bytes=2_000), "region")
+            region = ff.expand(PIECES(page, size_bytes=2_000), "region")
             text = FIRST_BYTE(region)
             return ff.gather(ff.stage(s.total, batch_size=2)(ff.gather(text))), ff.gather(
                 ff.gather(INC(text))
@@ -498,7 +539,7 @@ class BackendConformance(ABC):
         @ff.pipeline(level="document")
         def pipeline(n: ff.Port[Any]) -> Any:
             flag = str(tmp_path / "killed")
-            made = ff.stage(s.blobs_kill_once)(n, size_bytes=BLOB_BYTES, at=3, flag=flag)
+            made = ff.stage(s.pieces_kill_once)(n, size_bytes=BLOB_BYTES, at=3, flag=flag)
             return ff.gather(FIRST_BYTE(ff.expand(made, "page")))
 
         budget = 8 * self.value_bytes(BLOB_BYTES)

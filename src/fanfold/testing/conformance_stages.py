@@ -28,6 +28,17 @@ def upto(ns: list[int]) -> list[list[int]]:
     return [list(range(n)) for n in ns]
 
 
+def blobs(ns: list[int]) -> list[list[bytes]]:
+    """Children of a kilobyte, every fourth of 400 kilobytes."""
+    return [[bytes(400_000 if i % 4 == 0 else 1_000) for i in range(n)] for n in ns]
+
+
+def with_total(values: list[bytes]) -> list[tuple[int, int]]:
+    """By value, its length and that of all values of the batch."""
+    total = sum(map(len, values))
+    return [(len(value), total) for value in values]
+
+
 def inc(xs: list[int]) -> list[int]:
     return [x + 1 for x in xs]
 
@@ -124,16 +135,16 @@ def counting_pairs(n: int, *, break_at: int) -> Iterator[Any]:
         yield i if i == break_at else (i, -i)
 
 
-def blobs(n: int, *, size_bytes: int) -> Iterator[bytes]:
+def pieces(n: int, *, size_bytes: int) -> Iterator[bytes]:
     for i in range(n):
         yield bytes([i % 256]) * size_bytes
 
 
-def blobs_kill_once(n: int, *, size_bytes: int, at: int, flag: str) -> Iterator[bytes]:
+def pieces_kill_once(n: int, *, size_bytes: int, at: int, flag: str) -> Iterator[bytes]:
     """The worker dies for the parent that has so many children, the first time."""
     if n == at:
         _die_once(flag)
-    yield from blobs(n, size_bytes=size_bytes)
+    yield from pieces(n, size_bytes=size_bytes)
 
 
 def first_byte(blob: bytes) -> int:

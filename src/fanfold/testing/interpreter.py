@@ -184,7 +184,8 @@ class _Meaning:
 
     def _ran(self, node: CallNode, at: Ordinals, case: Case) -> Made:
         """What the call's stage makes of an item, if it gets that far; the user's code runs once."""
-        case = self._cases.seen_by(node.outputs[0], at, case) - {(node.index, at)}
+        own = {(node.index, at), (~node.index, at[:-1])}  # which its inputs do not depend on
+        case = self._cases.seen_by(node.outputs[0], at, case) - own
         if (node.index, at, case) not in self._made:
             row = self._row(ports_read(node), at, case)
             ready = row.outcome is Outcome.DONE

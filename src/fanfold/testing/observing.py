@@ -27,13 +27,14 @@ from fanfold.engine.commands import (
     GrantRoom,
     ReleaseBlocks,
     RestartWorker,
+    SpillBlocks,
     StartBatch,
     StopRun,
     TrimBatch,
 )
 from fanfold.engine.observed import observe
 from fanfold.engine.statistics import Statistics
-from fanfold.extract import facts
+from fanfold.extract import told
 from fanfold.failures import Failure
 from fanfold.plan import Plan, Stream
 from fanfold.protocol import (
@@ -42,6 +43,7 @@ from fanfold.protocol import (
     RootResult,
     RootsAdmitted,
     RootsCommitted,
+    RunBatch,
     SourceExhausted,
     StreamRows,
 )
@@ -108,7 +110,7 @@ class ObservedRun:
                 name = f"{stage.name}[{replica}]"
                 self.workers.append(WorkerSpec(len(self.workers), stage.index, name))
         self._core = Core(plan, self.workers, span=span, rules=rules, budget_bytes=budget_bytes)
-        self._started: list[int] = []
+        self.started: list[RunBatch] = []
         """The batches that the last dispatch made."""
         self.admitted: int = 0
         self.ended: list[int] = []
@@ -121,9 +123,19 @@ class ObservedRun:
         """Every root is committed and no more will come, or the run was stopped."""
         return self._core.finished or self.observed.stopped is not None
 
+    @property
+    def exhausted(self) -> bool:
+        """No root will be admitted any more."""
+        return self.admitted == len(self._roots)
+
     def room(self) -> int:
         """How many roots may be admitted now."""
         return self._core.room()
+
+    @property
+    def due_s(self) -> float | None:
+        """When to dispatch again though nothing happens."""
+        return self._core.due_s
 
     def statistics(self, time_s: float) -> Statistics:
         """Counts so far."""
@@ -181,25 +193,26 @@ class ObservedRun:
     def dispatch(self, time_s: float) -> None:
         """Give work to workers."""
         commands = self._core.dispatch(time_s)
-        self._started = [c.batch.batch for c in commands if isinstance(c, StartBatch)]
+        self.started = [c.batch for c in commands if isinstance(c, StartBatch)]
         self._carry_out(commands)
 
     def dead_work(self) -> list[str]:
         """What the last dispatch gave out in vain; ask before anything else happens."""
-        return list(started.dead_work(self._core.machine, self._started))
+        numbers = [batch.batch for batch in self.started]
+        return list(started.dead_work(self._core.machine, numbers))
 
     def beyond_the_probe(self) -> list[str]:
         """Where it gave out more of a parent's items than it should have; ask before anything else happens."""
-        return list(started.beyond_the_probe(self._core.machine, self._started))
+        numbers = [batch.batch for batch in self.started]
+        return list(started.beyond_the_probe(self._core.machine, numbers))
 
     def commit(self, roots: Sequence[int], time_s: float) -> None:
         """These roots' records are written, as it were."""
         self.take_in(RootsCommitted(tuple(roots), time_s=time_s))
 
     def _source_rows(self, stream: Stream, values: list[Any]) -> StreamRows:
-        controls, missing = facts(self._plan, stream, values)
         stored = self._backend.put(values) if stream.stored else None
-        return StreamRows(stream.port, stored, controls, missing)
+        return told(self._plan, stream, values, stored)
 
     def _carry_out(self, commands: Sequence[Command]) -> None:
         for command in commands:
@@ -214,6 +227,8 @@ class ObservedRun:
                     self._backend.trim(command.worker, command.batch, command.tasks)
                 case GrantRoom():
                     self._backend.grant(command.worker, command.batch, command.room)
+                case SpillBlocks():
+                    self._backend.spill(command.refs)
                 case ReleaseBlocks():
                     self._backend.release(command.refs)
                 case FinishRoots():
@@ -277,7 +292,11 @@ def _to_the_end(run: ObservedRun, backend: Backend, roots: int, *, checked: bool
         run.dispatch(time_s)
         _commit(run, time_s)
         if not run.over:
-            for event in _wait(backend):
+            due_s = run.due_s
+            events = _wait(backend, due_s)
+            if not events and due_s is not None:
+                time_s = max(time_s, due_s)
+            for event in events:
                 time_s = max(time_s, event.time_s)
                 _take_in(run, event, time_s)
                 if checked:
@@ -308,9 +327,16 @@ def _commit(run: ObservedRun, time_s: float) -> None:
         run.commit(roots, time_s)
 
 
-def _wait(backend: Backend) -> Sequence[Event | BackendEvent]:
-    """The next events; a poll may come back without any."""
+def _wait(backend: Backend, due_s: float | None) -> Sequence[Event | BackendEvent]:
+    """The next events, or none by ``due_s``; a poll may come back without any.
+
+    Backends in virtual time do not wait, and their clock begins at 0: there it is as late as one likes.
+    """
     limit_s = time.monotonic() + HANG_S
-    while not (events := backend.poll(HANG_S)):
-        assert time.monotonic() < limit_s, f"nothing for {HANG_S} s in an unfinished run"
+    until_s = limit_s if due_s is None else min(due_s, limit_s)
+    while not (events := backend.poll(max(0.0, until_s - time.monotonic()))):
+        now_s = time.monotonic()
+        if due_s is not None and now_s >= due_s:
+            break
+        assert now_s < limit_s, f"nothing for {HANG_S} s in an unfinished run"
     return events

@@ -23,6 +23,10 @@ class StageSketch:
     kind: str
     batch_size: int | None = None
     replicas: int = 1
+    batch_bytes: int | None = None
+    batch_by: str | None = None
+    """A key of :data:`GROUPERS`."""
+    linger_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,10 @@ KINDS: Final = {
     "each_pair": Kind(stages.each_pair, ("list", "list"), True, False, ("half", "shape", "fail")),
     "iterated": Kind(stages.iterated, ("list",), True, False, ("half", "none")),
 }
+
+
+GROUPERS: Final = {"parity": stages.parity, "remainder": stages.remainder}
+"""What a made-up stage may group its items by."""
 
 
 def prune(sketch: Sketch, *, effects: bool = False) -> Sketch:
@@ -155,6 +163,8 @@ def _make_stage(index: int, sketch: StageSketch) -> Any:
     }
     if sketch.batch_size is not None:
         options["batch_size"] = sketch.batch_size
+        options |= {"batch_bytes": sketch.batch_bytes, "linger_s": sketch.linger_s}
+        options["batch_by"] = GROUPERS[sketch.batch_by] if sketch.batch_by else None
     if len(kind.shapes) > 1:
         options["outputs"] = len(kind.shapes)
     stage = ff.stage(kind.function, **options)

@@ -50,6 +50,17 @@ def _weigh(value: Any) -> int:
     raise TypeError(f"no weight for {type(value).__name__}")
 
 
+def parity(value: Any) -> bool:
+    """One of two groups for any value."""
+    return weigh(value) % 2 == 0
+
+
+def remainder(value: Any) -> str | tuple[int, ...]:
+    """One of five groups for any value, not all of one type."""
+    rest = weigh(value) % 5
+    return str(rest) if rest % 2 else (rest,)
+
+
 def number(*values: Any, salt: int, trouble: Trouble, also: Any = ...) -> Any:
     """One item to a number; ``also`` is one more value, by keyword."""
     return _meet(values if also is ... else (*values, also), salt, trouble)

@@ -28,6 +28,7 @@ from fanfold.protocol import (
     StreamRows,
     TasksFinished,
 )
+from fanfold.sizes import row_sizes
 from fanfold.testing.memory import Blocks
 from fanfold.testing.usercode import NOBODY, Made, Stages, is_bool
 
@@ -238,7 +239,7 @@ def report(
                 labels[here[0]] |= 1 << row
             elif not legal or (control.kind == "label" and not control.rest):
                 illegal.append((row, repr(part)))
-        controls.append(ControlRows(index, tuple(labels), tuple(illegal)))
+        controls.append(ControlRows(index, tuple(labels), tuple(illegal), path))
     missing = []
     for index, path in stream.checks:
         lacking = 0
@@ -247,9 +248,16 @@ def report(
             if found and not _follow(part, (plan.checks[index].name,))[0]:
                 lacking |= 1 << row
         if lacking:
-            missing.append((index, lacking, "something else"))
+            missing.append((index, lacking, "something else", path))
     stored = put(values) if stream.stored else None
-    return StreamRows(stream.port, stored, tuple(controls), tuple(missing))
+    sizes = row_sizes(values) if stream.sized else ()
+    groups = []
+    for call, path in stream.groups:
+        parts = [_follow(value, path) for value in values]
+        told = {row: plan.groupers[call](part) for row, (found, part) in enumerate(parts) if found}
+        rows = {g: sum(1 << row for row in told if told[row] == g) for g in told.values()}
+        groups.append((call, path, tuple(rows.items())))
+    return StreamRows(stream.port, stored, tuple(controls), tuple(missing), sizes, tuple(groups))
 
 
 def _follow(value: Any, path: Path) -> tuple[bool, Any]:

@@ -66,6 +66,9 @@ class Twin:
     def grant(self, worker: int, batch: int, room: int) -> None:
         """Too late: a batch has made all that it makes by the time that any of it is told."""
 
+    def spill(self, refs: Sequence[Ref]) -> None:
+        raise AssertionError("no memory budget is kept here")
+
     def restart(self, worker: int) -> None:
         self._batches[worker].clear()  # what was sent to it since it died is lost
         self._told[worker].append(self._constructed(worker))

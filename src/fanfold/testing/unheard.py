@@ -9,8 +9,9 @@ interpreter itself has neither order nor dead work; it is asked what other items
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from fanfold.failures import Failure
 from fanfold.outcomes import Outcome
 from fanfold.plan import (
     BroadcastNode,
@@ -41,6 +42,16 @@ class Rules(Protocol):
         ...
 
 
+class _Walk(NamedTuple):
+    """One way from a task through everything that reads of it."""
+
+    case: Case
+    target: GatherNode | None
+    """Where the walk ends; None: at whatever is returned."""
+    own: frozenset[Failure]
+    """The task's own failures, which do not count."""
+
+
 class Unheard:
     """Answers for one plan."""
 
@@ -50,6 +61,7 @@ class Unheard:
         for node in plan.nodes:
             for port in dict.fromkeys(ports_read(node)):
                 self._readers.setdefault(port, []).append(node)
+        self._opened = {node.call for node in plan.nodes if isinstance(node, ExpandNode)}
         self._returned = {output.port for output in plan.outputs}
         for call in plan.effects:
             self._returned.update(plan.call(call).outputs)
@@ -65,89 +77,87 @@ class Unheard:
     def _by(self, target: GatherNode | None, call: int, at: Ordinals, case: Case) -> bool:
         # Without its own end and its siblings' parent failures, or they would seem to be what made it dead.
         blind = case | {(~call, at[:-1]), (call, at)}
-        outputs = self._plan.call(call).outputs
-        return all(self._ignored(port, at, blind, target) for port in outputs)
+        return self._leads_nowhere(call, at, _Walk(blind, target, frozenset({BLIND})))
 
     def _stopped(self, call: int, at: Ordinals, case: Case) -> bool:
         """Whether the first children of a generator may make sure that nobody needs more of it."""
-        outputs = self._plan.call(call).outputs
-        readers = [node for port in outputs for node in self._readers.get(port, ())]
-        levels = {node.level for node in readers if isinstance(node, ExpandNode)}
-        if self._returned.intersection(outputs) or any(map(self._carries_output, levels)):
+        if call not in self._opened:
             return False
         case = case | {(~call, at[:-1])}
-        own = {cause for port in outputs for cause in self._rules.item(port, at, case).causes}
-        return all(isinstance(node, ExpandNode) for node in readers) and all(
-            self._rules.item(made, at, case).causes - own
-            for gather in self._plan.nodes
-            if isinstance(gather, GatherNode) and gather.child_level in levels
-            for made in gather.outputs
-        )
+        outputs = self._plan.call(call).outputs
+        own = (self._rules.item(port, at, case).causes for port in outputs)
+        return self._leads_nowhere(call, at, _Walk(case, None, frozenset[Failure]().union(*own)))
 
-    def _ignored(self, port: int, at: Ordinals, case: Case, target: GatherNode | None) -> bool:
+    def _leads_nowhere(self, call: int, at: Ordinals, walk: _Walk) -> bool:
+        return all(self._ignored(port, at, walk) for port in self._plan.call(call).outputs)
+
+    def _ignored(self, port: int, at: Ordinals, walk: _Walk) -> bool:
         """Whether no way leads on from an item of a port."""
-        if target is None and port in self._returned:
+        if walk.target is None and port in self._returned:
             return False
         readers = self._readers.get(port, ())
-        return all(self._ignores(node, port, at, case, target) for node in readers)
+        return all(self._ignores(node, port, at, walk) for node in readers)
 
-    def _ignores(
-        self, node: Node, port: int, at: Ordinals, case: Case, target: GatherNode | None
-    ) -> bool:
+    def _ignores(self, node: Node, port: int, at: Ordinals, walk: _Walk) -> bool:
         """Whether a reader of ``port`` gives the same whatever is there, or no way leads on from it."""
         match node:
             case ExpandNode():
-                if target is None and self._carries_output(node.level):
+                if walk.target is None and self._carries_output(node.level):
                     return False
                 return all(
-                    gather is not target and self._ignored(made, at, case, target)
+                    gather is not walk.target
+                    and (self._lost(made, at, walk) or self._ignored(made, at, walk))
                     for gather in self._plan.nodes
                     if isinstance(gather, GatherNode) and gather.child_level == node.level
                     for made in gather.outputs
                 )
             case BroadcastNode():
-                _, children = self._rules.expansion(node.level, at, case)
+                _, children = self._rules.expansion(node.level, at, walk.case)
                 return all(
-                    self._ignored(node.output, (*at, ordinal), case, target)
+                    self._ignored(node.output, (*at, ordinal), walk)
                     for ordinal in range(len(children))
                 )
             case GatherNode():
-                if self._others_lost(node.inputs, port, at, case) or (
-                    node.members not in (None, port)
-                    and self._outcome(node.members, at, case) is not Outcome.DONE
+                if self._others_lost(node.inputs, port, at, walk) or (
+                    node.members not in (None, port) and self._is_not_done(node.members, at, walk)
                 ):
                     return True
-                if node is target:
+                if node is walk.target:
                     return False
-                if all(self._lost(made, at[:-1], case) for made in node.outputs):
+                if all(self._lost(made, at[:-1], walk) for made in node.outputs):
                     return True
                 at = at[:-1]
             case MergeNode():
                 earlier = node.inputs[: node.inputs.index(port)]
-                decisive = (Outcome.DONE, *(LOST if node.failed == "stop" else ()))
-                if any(self._outcome(other, at, case) in decisive for other in earlier):
+                if any(self._outcome(other, at, walk) is Outcome.DONE for other in earlier) or (
+                    node.failed == "stop" and any(self._lost(other, at, walk) for other in earlier)
+                ):
                     return True
             case FilterNode() | SplitNode():
-                if port != node.input and self._outcome(node.input, at, case) is not Outcome.DONE:
+                if port != node.input and self._is_not_done(node.input, at, walk):
                     return True
             case CallNode() | RecordNode():
-                if self._others_lost(ports_read(node), port, at, case):
+                if self._others_lost(ports_read(node), port, at, walk):
                     return True
             case _:
                 pass
-        return all(self._ignored(made, at, case, target) for made in ports_made(node))
+        return all(self._ignored(made, at, walk) for made in ports_made(node))
 
-    def _others_lost(self, ports: tuple[int, ...], port: int, at: Ordinals, case: Case) -> bool:
-        return any(self._lost(other, at, case) for other in ports if other != port)
+    def _others_lost(self, ports: tuple[int, ...], port: int, at: Ordinals, walk: _Walk) -> bool:
+        return any(self._lost(other, at, walk) for other in ports if other != port)
 
-    def _lost(self, port: int, at: Ordinals, case: Case) -> bool:
+    def _lost(self, port: int, at: Ordinals, walk: _Walk) -> bool:
         """Whether an item is lost, and not only because of the task in question."""
-        item = self._rules.item(port, at, case)
-        return item.outcome in LOST and item.causes != {BLIND}
+        item = self._rules.item(port, at, walk.case)
+        return item.outcome in LOST and bool(item.causes - walk.own)
 
-    def _outcome(self, port: int | None, at: Ordinals, case: Case) -> Outcome:
+    def _is_not_done(self, port: int | None, at: Ordinals, walk: _Walk) -> bool:
         assert port is not None
-        return self._rules.item(port, at, case).outcome
+        dropped = self._outcome(port, at, walk) is Outcome.DROPPED
+        return dropped or self._lost(port, at, walk)
+
+    def _outcome(self, port: int, at: Ordinals, walk: _Walk) -> Outcome:
+        return self._rules.item(port, at, walk.case).outcome
 
     def _carries_output(self, level: int) -> bool:
         return any(level in self._above(self._plan.ports[port].level) for port in self._returned)

@@ -511,7 +511,7 @@ def test_controls_and_checks_are_numbered_by_rows_of_tasks_that_did_not_fail():
     (stream,) = finished.streams
     assert stream.controls[0].labels == (0b101,)
     assert [row for row, _ in stream.controls[0].illegal] == [1]
-    assert [(check, rows) for check, rows, _ in stream.missing] == [(0, 0b101)]
+    assert [(check, rows) for check, rows, *_ in stream.missing] == [(0, 0b101)]
 
 
 def test_facts_of_children_come_with_their_release():

@@ -49,6 +49,7 @@ class FakeCore:
         self.exhausted = False
         self.ended: dict[str, int] = {}
         self._room = room
+        self.due_s: float | None = None
         self.reply: dict[type, list[object]] = {}
 
     def handle(self, event):
@@ -185,6 +186,16 @@ def test_it_waits_only_when_nothing_can_be_done():
     core._room = 0
     running.step()
     assert backend.timeouts[1] > 0  # type: ignore[operator]
+
+
+def test_it_waits_no_longer_than_a_batch_may_linger():
+    core, backend = FakeCore(room=0), FakeBackend()
+    running = loop(core, backend, inline=False)
+    core.due_s = 0.05
+    running.step()
+    core.due_s = -1.0
+    running.step()
+    assert backend.timeouts == [0.05, 0.0]
 
 
 def test_a_source_that_fails_stops_the_run_when_its_roots_are_done():

@@ -73,6 +73,17 @@ def test_an_option_by_the_name_that_others_give_it_is_pointed_to_ours(option, ow
         {"outputs": ("a", "a")},
         {"outputs": ("a", "b c")},
         {"outputs": ("_a", "b")},
+        {"batch_bytes": 0},
+        {"batch_bytes": True},
+        {"batch_bytes": 1.5},
+        {"batch_bytes": "lots"},
+        {"batch_bytes": "3 apples"},
+        {"batch_by": "language"},
+        {"linger_s": -1.0},
+        {"linger_s": float("inf")},
+        {"linger_s": float("nan")},
+        {"linger_s": True},
+        {"linger_s": "soon"},
         {"method": "no method"},
         {"name": ""},
         {"name": "a.b"},
@@ -84,6 +95,17 @@ def test_values_that_an_option_does_not_take_are_refused(options):
     error = error_of(Upper, **options)
     assert error.code == "FF102"
     assert repr(next(iter(options.values()))) in error.message
+
+
+@pytest.mark.parametrize(
+    "options", [{"linger_s": 0.5}, {"batch_bytes": 1000}, {"batch_by": len}], ids=str
+)
+def test_how_batches_form_is_said_of_batched_stages_alone(options):
+    (name, value) = next(iter(options.items()))
+    error = error_of(Upper, **options)
+    assert error.code == "FF112" and f"{name}={value!r}" in error.message
+    assert "give batch_size= too" in error.hint
+    assert getattr(ff.stage(Upper, batch_size=4, **options).options, name) == value
 
 
 def test_batch_size_none_means_not_batched():

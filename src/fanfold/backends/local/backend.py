@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import selectors
 import socket
+import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from typing import Any, Final, Literal, cast
 from fanfold.backends.base import (
     NO_RUN,
     BackendEvent,
+    RecordRefused,
+    RecordsWritten,
     RecordWriter,
     RunFacts,
     WorkerSpec,
@@ -33,7 +36,8 @@ from fanfold.backends.local.node import Node
 from fanfold.backends.local.nursery import Nursery, reason
 from fanfold.backends.local.shelf import SHELF, Shelf, ThreadValues
 from fanfold.backends.local.shipping import ship
-from fanfold.backends.local.store import BlockRef
+from fanfold.backends.local.spill import Spill
+from fanfold.backends.local.store import SPILLED, BlockRef
 from fanfold.backends.local.threads import Bell, Lease, ThreadWorker
 from fanfold.backends.local.wire import pack_grant, pack_trim, pack_work, unpack_events
 from fanfold.backends.local.zygote import CLOSE_S, GRACE_S
@@ -41,13 +45,14 @@ from fanfold.backends.readers import leaving
 from fanfold.backends.stage_plan import StagePlan, stage_plan
 from fanfold.backends.standard_streams import occupy
 from fanfold.backends.values import Unstorable
-from fanfold.blocks.arena import create
-from fanfold.columns import Column, Ref
+from fanfold.blocks.arena import ARENA_BYTES, create
+from fanfold.columns import Column, Ref, references
 from fanfold.errors import SetupError, SourceError
 from fanfold.plan import Plan
 from fanfold.protocol import (
     BatchFinished,
     BatchRaised,
+    BlocksSpilled,
     ChildrenReleased,
     Event,
     RootResult,
@@ -62,6 +67,12 @@ from fanfold.secret import hide, names_in, redacted
 
 ARENA_DIR_VARIABLE: Final = "FANFOLD_ARENA_DIR"
 """Names a directory for mapped files in the place of anonymous memory."""
+SPILL_DIR_VARIABLE: Final = "FANFOLD_SPILL_DIR"
+"""Names a directory for values that have no room in memory."""
+KEPT_SHARE: Final = 0.25
+"""So much of a run's budget may lie free in arenas, to be used again: fresh memory is slow."""
+KEPT_BYTES: Final = 4 * 1024 * 1024
+"""Each arena keeps at least so much."""
 DESCRIPTORS_PER_WORKER: Final = 3
 """Its arena, its channel and its log."""
 DESCRIPTORS_APART: Final = 64
@@ -85,6 +96,8 @@ class LocalBackend:
         arena_dir: Keep values in mapped files of this directory instead of anonymous memory; by default what
             the environment variable ``FANFOLD_ARENA_DIR`` says.
         arena_limit_bytes: How much one worker's arena may hold; None: the machine's memory.
+        spill_dir: Where values go that have no room in memory, a folder on a disk; by default what the
+            environment variable ``FANFOLD_SPILL_DIR`` says, else the folder for temporary files.
     """
 
     def __init__(
@@ -94,11 +107,15 @@ class LocalBackend:
         log_dir: Path | None = None,
         arena_dir: str | None = None,
         arena_limit_bytes: int | None = None,
+        spill_dir: str | None = None,
     ) -> None:
         self._kind = workers
         self._log_dir = log_dir
         self._arena_dir = arena_dir or os.environ.get(ARENA_DIR_VARIABLE)
         self._limit = arena_limit_bytes or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        self._keep = ARENA_BYTES
+        """How much free memory an arena keeps."""
+        self._spill_dir = spill_dir or os.environ.get(SPILL_DIR_VARIABLE) or tempfile.gettempdir()
         self._pid = os.getpid()
         self._selector = selectors.DefaultSelector()
         self._members: dict[int, Member] = {}
@@ -114,6 +131,9 @@ class LocalBackend:
         self._node_fd = -1
         self._nursery: Nursery | None = None
         self._values: ThreadValues | None = None
+        self._spill: Spill | None = None
+        self._writing: dict[int, RootResult] = {}
+        """By root: what the writer has in hand."""
         self._told: list[Event | BackendEvent] = []
         self._unsent: dict[int, Member] = {}
         self._closed = False
@@ -139,8 +159,13 @@ class LocalBackend:
         }
         _hide_secrets(plan)
         self._facts = {spec.worker: spec.run for spec in workers}
+        budget = next((spec.run.budget_bytes for spec in workers), None)
+        if budget is not None:
+            self._keep = max(KEPT_BYTES, int(KEPT_SHARE * budget) // (len(workers) + 1))
         for number in (*(spec.worker for spec in workers), _DRIVER_ARENA):
             self._arenas[number] = create(f"arena{number}", directory=self._arena_dir)
+        self._arenas[SPILLED] = create("spill", directory=self._spill_dir)
+        self._spill = Spill(self._arenas[SPILLED])
         self._node_fd = create("node", directory=self._arena_dir)
         node = Node(self._node_fd, len(plan.stages))
         self._leaving = leaving(plan, threads, written=writer is not None)
@@ -180,6 +205,7 @@ class LocalBackend:
             self._shelf,
             self._leaving,
             limit_bytes=self._limit,
+            keep_bytes=self._keep,
             contain=contain,
         )
 
@@ -227,6 +253,7 @@ class LocalBackend:
             used=tuple(member.used),
             serials_from=member.lives * _SERIALS_PER_LIFE,
             limit_bytes=self._limit,
+            keep_bytes=self._keep,
             run=self._facts.get(member.number, NO_RUN),
         )
         self._send(member, setup)
@@ -235,6 +262,9 @@ class LocalBackend:
 
     def submit(self, worker: int, batch: RunBatch) -> None:
         """Queue a batch for the worker; it goes out with the next poll."""
+        if self._spill:
+            columns = tuple(map(self._spill.relocated, batch.columns))
+            batch = batch._replace(columns=columns)
         thread = self._threads.get(worker)
         if thread is not None:
             thread.batches.append(batch.batch)
@@ -262,7 +292,15 @@ class LocalBackend:
 
     def write(self, results: Sequence[RootResult]) -> None:
         """Queue roots for the writer."""
-        self._send(self._members[_WRITER], Write(tuple(results)))
+        self._writing.update((result.root, result) for result in results)
+        self._send(self._members[_WRITER], Write(tuple(map(self._relocated, results))))
+
+    def _relocated(self, result: RootResult) -> RootResult:
+        spill = self._spill
+        if not spill:
+            return result
+        columns = (None if c is None else spill.relocated(c) for c in result.columns)
+        return result._replace(columns=tuple(columns))
 
     def close_writer(self) -> None:
         """Have the writer close its sinks when it has written all."""
@@ -289,13 +327,38 @@ class LocalBackend:
     def read(self, column: Column) -> list[Any]:
         """The values of a column, in this process."""
         assert self._values is not None, "start() comes first"
+        if self._spill:
+            column = self._spill.relocated(column)
         return self._values.read([column])[0]
+
+    def spill(self, refs: Sequence[Ref]) -> None:
+        """Move blocks to the file for them, but what the writer has in hand, and what threads have as it is."""
+        assert self._spill is not None, "start() comes first"
+        written = {
+            ref
+            for result in self._writing.values()
+            for column in result.columns
+            if column is not None
+            for ref in references(column)
+        }
+        asked = cast(Sequence[BlockRef], refs)
+        moved = self._spill.move(
+            (ref for ref in asked if ref[0] != SHELF and ref not in written), self._arenas
+        )
+        self._free(moved)
+        self._told.append(BlocksSpilled(tuple(refs), tuple(moved), time.monotonic()))
 
     def release(self, refs: Iterable[Ref]) -> None:
         """Blocks are free again; workers are told with their next batch."""
+        assert self._spill is not None, "start() comes first"
+        blocks = cast(Iterable[BlockRef], refs)
+        self._free([ref for ref in blocks if not (self._spill and self._spill.forget(ref))])
+
+    def _free(self, refs: Iterable[BlockRef]) -> None:
+        """The places of blocks in memory are free again."""
         assert self._values is not None, "start() comes first"
         own: list[BlockRef] = []
-        for ref in cast(Iterable[BlockRef], refs):
+        for ref in refs:
             if ref[0] == _DRIVER_ARENA:
                 own.append(ref)
                 continue
@@ -400,6 +463,11 @@ class LocalBackend:
                 member.ready = True
             case WorkerFailed() | WriterClosed():
                 member.through = True
+            case RecordsWritten():
+                for root in event.roots:
+                    self._writing.pop(root, None)
+            case RecordRefused():
+                self._writing.pop(event.root, None)
             case WriteFailed(root=-1):
                 member.through = True
 

@@ -71,6 +71,8 @@ class Setup(NamedTuple):
     """Blocks of its arena that an earlier process with this number made, and that are still in use."""
     serials_from: int
     limit_bytes: int
+    keep_bytes: int
+    """How much free memory its arena keeps."""
     run: RunFacts
 
 

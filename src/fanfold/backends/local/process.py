@@ -83,6 +83,7 @@ def _values(setup: Setup) -> ArenaValues:
         setup.used,
         serials_from=setup.serials_from,
         limit_bytes=setup.limit_bytes,
+        keep_bytes=setup.keep_bytes,
     )
 
 

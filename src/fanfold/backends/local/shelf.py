@@ -45,6 +45,7 @@ class ThreadValues(ArenaValues):
         shelf: What stays in this process.
         leaving: The ports whose values do not.
         limit_bytes: How much the own arena may hold.
+        keep_bytes: How much free memory it keeps.
         contain: Exceptions of users' code that make a value unpicklable; others go through.
     """
 
@@ -56,10 +57,16 @@ class ThreadValues(ArenaValues):
         leaving: Container[int],
         *,
         limit_bytes: int,
+        keep_bytes: int,
         contain: type[BaseException] = BaseException,
     ) -> None:
         super().__init__(
-            descriptors, own, limit_bytes=limit_bytes, contain=contain, kept=shelf.blocks
+            descriptors,
+            own,
+            limit_bytes=limit_bytes,
+            keep_bytes=keep_bytes,
+            contain=contain,
+            kept=shelf.blocks,
         )
         self._shelf = shelf
         self._leaving = leaving

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from fanfold.backends.values import Unstorable
-from fanfold.blocks.arena import ARENA_BYTES, Reader, Writer
+from fanfold.blocks.arena import ARENA_BYTES, DiskReader, Reader, Writer
 from fanfold.blocks.codec import Block, Encoder, Unpicklable, write
 from fanfold.columns import Column, assemble
 from fanfold.failures import Failure
@@ -22,6 +22,8 @@ BlockRef: TypeAlias = tuple[int, int, int, int]
 """Arena, offset, size in bytes, serial number."""
 
 _NOTHING: Final[Mapping[BlockRef, Sequence[Any]]] = {}
+SPILLED: Final = -4
+"""In the place of an arena's number: the file of blocks that have left memory."""
 KEPT_BLOCKS: Final = 256
 """How many blocks' tables of contents a reader remembers. Values it forgets when it has read a batch."""
 
@@ -35,6 +37,7 @@ class ArenaValues:
         used: Blocks of the own arena that a predecessor left in use.
         serials_from: The first serial number, above all that the arena's blocks ever had.
         limit_bytes: How much the own arena may hold.
+        keep_bytes: How much free memory it keeps.
         contain: Exceptions of users' code that make a value unpicklable; others go through.
         kept: Blocks that lie in this process as they are.
     """
@@ -47,6 +50,7 @@ class ArenaValues:
         *,
         serials_from: int = 1,
         limit_bytes: int = ARENA_BYTES,
+        keep_bytes: int = ARENA_BYTES,
         contain: type[BaseException] = BaseException,
         kept: Mapping[BlockRef, Sequence[Any]] = _NOTHING,
     ) -> None:
@@ -54,11 +58,14 @@ class ArenaValues:
         self._kept = kept
         self._limit = limit_bytes
         self._contain = contain
-        self._readers = {number: Reader(fd) for number, fd in descriptors.items()}
+        self._readers = {
+            number: (DiskReader if number == SPILLED else Reader)(fd)
+            for number, fd in descriptors.items()
+        }
         self._writer = (
             None
             if own is None
-            else Writer(descriptors[own], [ref[1:3] for ref in used], limit_bytes)
+            else Writer(descriptors[own], [ref[1:3] for ref in used], limit_bytes, keep_bytes)
         )
         self._serials = itertools.count(serials_from)
         self._encoders: dict[int, Encoder] = {}
@@ -88,7 +95,10 @@ class ArenaValues:
         block = self._blocks.get(ref)
         if block is None:
             arena, offset, size, _ = ref
-            block = self._blocks[ref] = Block(self._readers[arena].view(offset, size))
+            block = Block(self._readers[arena].view(offset, size))
+            if arena == SPILLED:
+                return block  # its memory is to go when it has been read
+            self._blocks[ref] = block
             if len(self._blocks) > KEPT_BLOCKS:
                 self._blocks.popitem(last=False)
         return block

@@ -78,6 +78,8 @@ def pack_events(events: Sequence[Event | BackendEvent]) -> list[Packed]:
                     None if stream.rows is None else tuple(stream.rows),
                     [tuple(control) for control in stream.controls],
                     stream.missing,
+                    stream.sizes,
+                    stream.groups,
                 )
                 for stream in fields[streams_at + 1]
             ]
@@ -98,8 +100,9 @@ def unpack_events(packed: Sequence[Packed], time_s: float) -> list[Event | Backe
                     None if rows is None else Rows._make(rows),
                     tuple(map(ControlRows._make, controls)),
                     missing,
+                    *told,
                 )
-                for port, rows, controls, missing in fields[streams_at]
+                for port, rows, controls, missing, *told in fields[streams_at]
             )
         events.append(kind._make(fields))
     return events

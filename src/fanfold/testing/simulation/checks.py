@@ -6,16 +6,19 @@ the engine's insides become.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from fanfold.columns import Column
 from fanfold.dispatch.core import BACKLOG_BATCHES
 from fanfold.engine.commands import Command, GrantRoom, StartBatch
+from fanfold.engine.statistics import CallCounts
 from fanfold.errors import InternalError
 from fanfold.outcomes import Outcome
 from fanfold.plan import CallStreams, Plan
 from fanfold.protocol import BatchFinished, BatchPaused, BatchRaised, Event
+from fanfold.sizes import row_sizes
 from fanfold.testing.comparison import compare, compare_failures
 from fanfold.testing.interpreter import Interpretation
 from fanfold.testing.observing import Observed, ObservedRun
@@ -31,6 +34,8 @@ VIOLATIONS: Final = {
     "probe": "more items of a parent without a result were started than the probe lets, while others' waited",
     "credit": "without credit more was begun than one item of the oldest root, with nothing of it at a worker",
     "idle": "a worker has nothing to do for two dispatches while items wait for it, and no queue is long",
+    "linger": "a worker waits for a batch that is full, has lingered too long, or to which nothing can come",
+    "limits": "a batch has more items, or more bytes, than its stage says, or items of several groups",
     "stopped": "the run was stopped, though no stage has a constructor that raises",
     "meaning": "an output item is not what the reference interpreter says",
     "failures": "a root's failures are not among those it can have, or one that is lost lists none",
@@ -59,6 +64,7 @@ class IdleWorkers:
     def __init__(self, plan: Plan, run: ObservedRun, workers: SimulatedWorkers) -> None:
         self._plan, self._run, self._workers = plan, run, workers
         self._before: dict[int, str] = {}
+        self._lingering = _LingeringWorkers(plan, run)
 
     def complaints(self, time_s: float) -> list[Violation]:
         """After a dispatch: workers that got nothing of what waits for them, for the second time in a row.
@@ -67,6 +73,14 @@ class IdleWorkers:
         have become shorter in this very dispatch. Where no queue is long, none is held back.
         """
         before, self._before = self._before, self._left_idle(time_s)
+        late = self._lingering.complaints(self._before, time_s)
+        if late:
+            return late
+        self._before = {
+            worker: name
+            for worker, name in self._before.items()
+            if name not in self._lingering.names
+        }
         return [
             Violation("idle", f"worker {worker} is idle while items wait for {name}")
             for worker, name in self._before.items()
@@ -84,6 +98,56 @@ class IdleWorkers:
             return {}
         names = ((worker, self._plan.stages[stage].name) for worker, stage in idle.items())
         return {worker: name for worker, name in names if name in waiting}
+
+
+class _LingeringWorkers:
+    """Watches that none of those who wait for a fuller batch does so in vain."""
+
+    def __init__(self, plan: Plan, run: ObservedRun) -> None:
+        self._run = run
+        self._stages = {s.name: s for s in plan.stages if s.linger_s is not None}
+        self._since: dict[str, tuple[float, int]] = {}
+        """By stage: when items were first seen to wait for an idle worker, and the batches until then."""
+        self._before: set[str] = set()
+
+    @property
+    def names(self) -> Collection[str]:
+        """The stages that linger."""
+        return self._stages
+
+    def complaints(self, idle: Mapping[int, str], time_s: float) -> list[Violation]:
+        """After a dispatch: stages that keep items waiting for too long, for the second time in a row."""
+        found: dict[str, str] = {}
+        since: dict[str, tuple[float, int]] = {}
+        for name in self._stages.keys() & set(idle.values()):
+            calls = self._run.statistics(time_s).calls
+            batches = sum(call.batches for call in calls if call.stage == name)
+            begun_s, before = self._since.get(name, (time_s, batches))
+            since[name] = (begun_s if before == batches else time_s, batches)
+            if why := self._why_not(name, time_s - since[name][0], calls):
+                found[name] = why
+        self._since = since
+        before_now, self._before = self._before, set(found)
+        return [
+            Violation("linger", f"items wait for {name}, which has an idle worker: {why}")
+            for name, why in found.items()
+            if name in before_now
+        ]
+
+    def _why_not(self, name: str, waited_s: float, calls: Sequence[CallCounts]) -> str:
+        """Why a stage's items may not wait, if they may not."""
+        stage = self._stages[name]
+        assert stage.linger_s is not None and stage.batch_size is not None
+        if stage.batch_by is None and any(
+            call.ready >= stage.batch_size for call in calls if call.stage == name
+        ):
+            return "a batch is full"
+        if waited_s > stage.linger_s:
+            return f"they have waited for {waited_s} s"
+        others = any(call.running or (call.ready and call.stage != name) for call in calls)
+        if self._run.exhausted and not others:
+            return "nothing more can come"
+        return ""
 
 
 class Budget:
@@ -175,6 +239,40 @@ def started_wrongly(run: ObservedRun) -> list[Violation]:
     """What should not have been started in the last dispatch."""
     dead = [Violation("dead", text) for text in run.dead_work()]
     return dead or [Violation("probe", text) for text in run.beyond_the_probe()]
+
+
+def over_the_limits(plan: Plan, run: ObservedRun, workers: SimulatedWorkers) -> Iterator[Violation]:
+    """Batches of the last dispatch that hold too much."""
+    for batch in run.started:
+        stage = plan.stages[plan.call(batch.call).stage]
+        if stage.batch_size is not None and batch.count > stage.batch_size:
+            yield Violation("limits", f"{stage.name} was sent {batch.count} items at once")
+        if stage.batch_by is not None and batch.count > 1:
+            groups = set(map(stage.batch_by, workers.read(batch.columns[0])))
+            if len(groups) > 1:
+                yield Violation("limits", f"{stage.name} was sent items of the groups {groups}")
+        if stage.batch_bytes is not None and batch.count > 1:
+            rows = sorted(set().union(*map(_rows_read, batch.columns)))
+            values = [workers.read(("rows", ref, row, 1))[0] for ref, row in rows]
+            size = sum(row_sizes([value])[0] for value in values)
+            if size > stage.batch_bytes:
+                yield Violation("limits", f"{stage.name} was sent {size} bytes at once")
+
+
+def _rows_read(column: Column) -> set[tuple[Any, int]]:
+    """The rows that a column is made of, each once."""
+    match column:
+        case ("rows", ref, first, n):
+            return {(ref, row) for row in range(first, first + n)}
+        case ("pick", ref, first, mask):
+            return {(ref, first + i) for i in range(mask.bit_length()) if mask >> i & 1}
+        case ("cat", columns) | ("record", _, columns, _):
+            return set[tuple[Any, int]]().union(*map(_rows_read, columns))
+        case ("weave", _, a, b):
+            return _rows_read(a) | _rows_read(b)
+        case ("spread" | "field" | "lists", inner, _):
+            return _rows_read(inner)
+    return set()
 
 
 def event_limit(meaning: Interpretation, workers: int, faults: int) -> int:

@@ -7,14 +7,17 @@ parent with more children than the engine keeps together.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 from typing import Final, TypeVar, get_args
 
 from fanfold.engine.chunks import SPAN
+from fanfold.errors import PipelineError
 from fanfold.testing.drawing import Limits, draw_sketch
 from fanfold.testing.simulation.case import Case, Fault, FaultKind, Timing
+from fanfold.testing.sketches import GROUPERS, Sketch, StageSketch, build
 
 T = TypeVar("T")
 
@@ -40,6 +43,8 @@ SIZES: Final = (
 """Each with its share of the cases."""
 
 SPANS: Final = (1, 2, 5, 30, SPAN)
+BATCHES_BYTES: Final = (None, None, 8, 20, 60, 150, 1_000)
+LINGERS_S: Final = (None, 0.0, 0.000_1, 0.05, 0.4, 30.0)
 PACES_S: Final = (0.0, 0.000_01, 0.001, 0.02, 0.3)
 
 
@@ -87,7 +92,31 @@ def draw_case(seed: int, limits: Limits | None = None) -> Case:
     workers = sum(stage.replicas for stage in sketch.stages)
     span = SPAN if limits is WIDE else random.choice(SPANS)
     faults = _faults(die, workers)
-    return Case(seed, sketch, timing, faults, span, random.choice(BUDGETS))
+    budget = random.choice(BUDGETS)
+    return Case(seed, _forming(random, sketch), timing, faults, span, budget)
+
+
+def _forming(random: Random, sketch: Sketch) -> Sketch:
+    """The same with options of how batches form, in a third of the cases."""
+    if random.random() > 0.33:
+        return sketch
+    for index, stage in enumerate(sketch.stages):
+        if stage.batch_size:
+            stage = replace(
+                stage,
+                batch_bytes=random.choice(BATCHES_BYTES),
+                linger_s=random.choice(LINGERS_S),
+            )
+            sketch = _with_stage(sketch, index, stage)
+            grouped = replace(stage, batch_by=random.choice((None, None, *GROUPERS)))
+            with contextlib.suppress(PipelineError):  # not every input can be grouped by
+                build(_with_stage(sketch, index, grouped)).plan()
+                sketch = _with_stage(sketch, index, grouped)
+    return sketch
+
+
+def _with_stage(sketch: Sketch, index: int, stage: StageSketch) -> Sketch:
+    return replace(sketch, stages=(*sketch.stages[:index], stage, *sketch.stages[index + 1 :]))
 
 
 def _timing(random: Random, stages: int) -> Timing:

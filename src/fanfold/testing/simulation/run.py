@@ -30,6 +30,7 @@ from fanfold.testing.simulation.checks import (
     broken_invariants,
     event_limit,
     items_run_again,
+    over_the_limits,
     started_wrongly,
     unequal,
 )
@@ -53,6 +54,11 @@ class _Commit:
     """This root's records are written."""
 
     root: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Wake:
+    """A batch has lingered long enough."""
 
 
 @dataclass(slots=True)
@@ -127,6 +133,7 @@ class _Run:
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
             raise Violated(Violation("case", text)) from error
+        self._plan = plan
         self._limit = event_limit(meaning, self._workers_of(plan), len(self._case.faults))
         budget_bytes = None if self._case.budget is None else self._case.budget * ROW_BYTES
         self._run = ObservedRun(
@@ -156,10 +163,14 @@ class _Run:
             self._demand(self._budget.complaints())
         if self._is_checked():
             self._demand(started_wrongly(run))
+            self._demand(list(over_the_limits(self._plan, run, self._workers)))
         if run.over:
             return
         if self._budget is None:  # else workers may be idle for want of credit
             self._demand(self._idle.complaints(timeline.now_s))
+        due_s = run.due_s
+        if due_s is not None and (timeline.next_s is None or due_s < timeline.next_s):
+            timeline.add(max(due_s, timeline.now_s), _Wake())
         if timeline.next_s is None:
             self._demand([Violation("stand-still", "nothing will happen, and the run is not over")])
         self._happen()
@@ -191,6 +202,8 @@ class _Run:
             case _Commit():
                 self._note(thing)
                 self._run.commit([thing.root], now_s)
+            case _Wake():
+                self._note(thing)
         self._commit_later()
         if self._is_checked():
             self._demand(broken_invariants(self._run))
@@ -261,7 +274,7 @@ class _Run:
     def _workers_of(self, plan: Plan) -> int:
         return sum(stage.replicas for stage in plan.stages)
 
-    def _note(self, thing: Event | DriverEvent | _Arrival | _Commit) -> None:
+    def _note(self, thing: Event | DriverEvent | _Arrival | _Commit | _Wake) -> None:
         if self._log is not None:
             self._write(f"{self._timeline.now_s!r} {thing!r}")
 

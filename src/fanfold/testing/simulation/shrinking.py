@@ -74,6 +74,9 @@ def reductions(case: Case) -> Iterator[Case]:
         for changed in (
             replace(stage, replicas=1),
             replace(stage, batch_size=smaller_batch or stage.batch_size),
+            replace(stage, batch_bytes=None),
+            replace(stage, batch_by=None),
+            replace(stage, linger_s=None),
         ):
             if changed != stage:
                 stages = (*sketch.stages[:index], changed, *sketch.stages[index + 1 :])

@@ -23,6 +23,7 @@ from fanfold.protocol import (
     BatchFinished,
     BatchPaused,
     BatchRaised,
+    BlocksSpilled,
     ChildrenReleased,
     Event,
     RootResult,
@@ -42,6 +43,8 @@ VERY_LONG_S: Final = 1e6
 """What hangs takes so long, which is no time at all here."""
 LATE_S: Final = 1e-3
 """What is late comes at least so much after the end that it should have come before."""
+DISK_FULL: Final = 0.05
+"""How often blocks cannot be moved out of memory."""
 INSTANT: Final = Timing()
 AT_START: Final = ("death_starting", "slow_start")
 CUTTING: Final = ("death_before", "death_while", "late")
@@ -166,6 +169,12 @@ class SimulatedWorkers:
         """Read values."""
         return self._blocks.read(column)
 
+    def spill(self, refs: Sequence[Ref]) -> None:
+        """Move blocks out of memory; it takes a while. Sometimes a disk is full."""
+        moved = tuple(refs)[: len(refs) - (self._random.random() < DISK_FULL)]
+        time_s = self._timeline.now_s + self._lasting(self._random.choice((0.0, 0.01)))
+        self._timeline.add(time_s, Heard(-1, BlocksSpilled(tuple(refs), moved)))
+
     def release(self, refs: Iterable[Ref]) -> None:
         """Forget blocks; one that is released twice is a ``KeyError``."""
         self._blocks.release(refs)
@@ -204,8 +213,9 @@ class SimulatedWorkers:
 
     def heard(self, heard: Heard) -> Event:
         """It is told now: the event with its time."""
-        state, event = self._workers[heard.worker], heard.event
-        if not heard.late:
+        event = heard.event
+        if not heard.late and not isinstance(event, BlocksSpilled):
+            state = self._workers[heard.worker]
             match event:
                 case WorkerStarted():
                     state.ready = True

@@ -36,7 +36,12 @@ from fanfold.protocol import (
 REF = (1, 64, 900, 1 << 41)
 FAILURE = Failure(kind="raised", message="m", worker="w")
 STREAMS = (
-    StreamRows(3, Rows(REF, 2, 900), (ControlRows(1, (1, 2), ((0, "x"),)),), ((4, 1, "none"),)),
+    StreamRows(
+        3,
+        Rows(REF, 2, 900),
+        (ControlRows(1, (1, 2), ((0, "x"),), ("b", "c")),),
+        ((4, 1, "none", ("a",)),),
+    ),
     StreamRows(4),
 )
 EVENTS: list[Event | BackendEvent] = [

@@ -1,0 +1,64 @@
+"""How batches form in whole programs: full across parents, and within their limits."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.conformance.batch_stages import LARGE_BYTES, batches, sorted_by_initial
+
+COUNTS = [1, 2, 3, 5, 7, 11, 13, 17, 19, 23]
+
+
+@pytest.fixture(params=["inline", "local"])
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def formed(backend: str, counts: list[int], **options: object) -> Counter[tuple[int, int]]:
+    """How many batches of so many items and bytes there were."""
+    pipeline = batches.using({f"batch.{name}": value for name, value in options.items()})
+    items: Counter[tuple[int, int]] = Counter()
+    for result in pipeline.stream(counts, backend=backend):
+        assert len(result.value) == counts[int(result.key)]
+        items.update(result.value)
+    return Counter({told: number // told[0] for told, number in items.items()})
+
+
+def test_every_batch_is_full_but_the_last(backend: str) -> None:
+    """The hour that a batch may linger is not waited for: at the end nothing more can come."""
+    sizes = Counter[int]()
+    for (count, _), number in formed(backend, COUNTS).items():
+        sizes[count] += number
+    assert sizes == {16: sum(COUNTS) // 16, sum(COUNTS) % 16: 1}
+
+
+def test_batches_of_limited_size_fill_up_with_what_is_small(backend: str) -> None:
+    found = formed(backend, [40], batch_size=12, batch_bytes="1MB")
+    assert sum(count * number for (count, _), number in found.items()) == 40
+    assert max(bytes_ for _, bytes_ in found) <= 1_000_000
+    if (
+        backend == "inline"
+    ):  # elsewhere a batch is closed by a large one that comes before small ones
+        assert sum(found.values()) == 5, "ten large ones, two to a batch"
+        assert found[12, 2 * LARGE_BYTES + 10_000] == 3, "thirty small ones fill three of them"
+
+
+def test_what_is_larger_than_a_batch_goes_alone(backend: str) -> None:
+    found = formed(backend, [8], batch_bytes=5_000)
+    assert found[1, LARGE_BYTES] == 2
+    assert sum(count * number for (count, _), number in found.items()) == 8
+    assert all(bytes_ <= 5_000 for count, bytes_ in found if count > 1)
+
+
+def test_only_items_of_one_group_share_a_batch(backend: str) -> None:
+    texts = ["ape bee ant 17 bat", "asp 23 cat", "bug auk boa bird"]
+    pipeline = sorted_by_initial.using({"together.linger_s": 3600})
+    found = [result.value for result in pipeline.stream(texts, backend=backend)]
+    shared = {batch for batches in found for batch in batches}
+    for words, text in zip(found, texts, strict=True):
+        assert all(word in batch.split() for word, batch in zip(text.split(), words, strict=True))
+    assert all(len({word[0] for word in batch.split()}) == 1 for batch in shared)
+    assert {"17", "23", "cat"} < shared, "of some nothing is known, and one is the only one"
+    assert sorted(len(batch.split()) for batch in shared) == [1, 1, 1, 1, 4, 4]
