@@ -9,16 +9,16 @@ from tests.mutants.mutant import Mutant
 MEMORY: Final = (
     Mutant(
         "credit is not asked for",
-        "dispatch/core.py",
-        "not (\n                        limit := self._credits.items(chosen, limit)\n                    )",
-        "not limit",
+        "dispatch/credits.py",
+        "return max(0, min(wanted, int(free / usual)))",
+        "return wanted",
         ("credit",),
     ),
     Mutant(
         "roots are admitted without credit",
         "dispatch/core.py",
-        "if self._credits is not None and self._credits.free_bytes <= 0:",
-        "if False:",
+        "return self._credits.roots(free) or (1 if roots.admitted == roots.ended else 0)",
+        "return free",
         ("credit",),
     ),
     Mutant(
@@ -104,8 +104,8 @@ MEMORY: Final = (
     ),
     Mutant(
         "a generator that waits is kept though its root has ended",
-        "dispatch/core.py",
-        "self._close_ended(event.time_s, commands)",
+        "engine/ledger.py",
+        "tasks |= batch.tasks_of(chunk, bits & chunk.ended)",
         "pass",
         ("leak",),
         case="a-generator-of-an-ended-root",

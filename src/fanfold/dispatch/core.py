@@ -212,10 +212,6 @@ class Core:
                 worker = self._worker_of[number]
                 commands.append(TrimBatch(worker.number, number, tasks))
                 self._go_on(worker, number, event.time_s)
-        if self._pauses and (
-            isinstance(event, BatchPaused) or any(isinstance(c, FinishRoots) for c in commands)
-        ):
-            self._close_ended(event.time_s, commands)
         return commands
 
     def dispatch(self, time_s: float) -> list[Command]:
@@ -332,14 +328,6 @@ class Core:
         if not worker.batches:
             worker.enter(NO_INPUT, event.time_s)
             self._pools[worker.stage].noted = ""
-
-    def _close_ended(self, time_s: float, commands: list[Command]) -> None:
-        """Generators that wait, and whose roots have ended, need not go on."""
-        for worker in self._workers.values():
-            for number in tuple(worker.paused):
-                if tasks := self.machine.ended_tasks(number):
-                    commands.append(TrimBatch(worker.number, number, tasks))
-                    self._go_on(worker, number, time_s)
 
     def _go_on(self, worker: Worker, batch: int, time_s: float) -> None:
         """A batch that had paused goes on, before those that its worker has not begun."""

@@ -109,6 +109,21 @@ class Ledger:
             if batch.call == call and (tasks := batch.tasks_of(chunk, items)):
                 self._trimmed[number] = self._trimmed.get(number, 0) | tasks
 
+    def trim_ended(self, waiting: set[int]) -> None:
+        """Of batches that wait for room, those need not go on whose roots have ended. They, and what is at no
+        worker any more, wait no longer."""
+        for number in tuple(waiting):
+            batch = self.batches.get(number)
+            if batch is None:
+                waiting.discard(number)
+                continue
+            tasks = 0
+            for chunk, bits in batch.unfinished():
+                tasks |= batch.tasks_of(chunk, bits & chunk.ended)
+            if tasks:
+                self._trimmed[number] = self._trimmed.get(number, 0) | tasks
+                waiting.discard(number)
+
     def take_trimmed(self) -> dict[int, int]:
         """By batch: tasks that need not run any more, since the last call."""
         trimmed, self._trimmed = self._trimmed, {}

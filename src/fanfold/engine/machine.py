@@ -101,6 +101,8 @@ class Machine:
         }
         self._incoming: list[PlacedStream] = []
         """The streams of the event that is being taken in."""
+        self._waiting: set[int] = set()
+        """Batches whose generators have waited for room."""
         self.failed_tasks: list[tuple[int, Failure]] = []
         """Call and failure of each task that failed for good; whoever reads them empties the list."""
 
@@ -211,11 +213,6 @@ class Machine:
         for chunk, bits in self.batches[number].unfinished():
             return self.roots.ordinals(chunk, low_offset(bits))[0]
         return self.roots.admitted
-
-    def ended_tasks(self, number: int) -> int:
-        """Those tasks of a batch at a worker whose roots have ended, a bit for each."""
-        batch = self.batches[number]
-        return reduce(or_, (batch.tasks_of(c, bits & c.ended) for c, bits in batch.unfinished()), 0)
 
     def lose_batch(
         self, batch_id: int, *, running: bool, reason: str, blamed: bool = True
@@ -355,6 +352,8 @@ class Machine:
         batch = self.batches.get(event.batch)
         if batch is not None and batch.attempt == event.attempt:
             self.queues[batch.call].push_back(self._ledger.give_back(batch, event.begun))
+            self._waiting.add(event.batch)
+            self._ledger.trim_ended(self._waiting)
 
     def _begun(self, call: int, chunk: Chunk) -> int:
         """The items of a call that have released children."""
@@ -440,4 +439,5 @@ class Machine:
         results = self.roots.take_results()
         if results:
             commands.append(FinishRoots(results))
+            self._ledger.trim_ended(self._waiting)
         return commands

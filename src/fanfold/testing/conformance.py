@@ -15,22 +15,17 @@ Example, in a module that pytest collects::
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 import fanfold as ff
-from fanfold.backends.base import Backend
 from fanfold.failures import Failure
 from fanfold.outcomes import Outcome
-from fanfold.plan import Plan
 from fanfold.testing import conformance_stages as s
-from fanfold.testing.comparison import Seen, compare, compare_failures
-from fanfold.testing.interpreter import interpret
-from fanfold.testing.observing import HANG_S, Observed, run_observed
-from fanfold.testing.sketches import plan_of
+from fanfold.testing.conformance_kit import told
+from fanfold.testing.conformance_memory import WithinABudget
+from fanfold.testing.observing import HANG_S
 
 PAGES = ff.stage(s.upto, batch_size=4)
 INC = ff.stage(s.inc, batch_size=3)
@@ -39,61 +34,11 @@ RAISE_IF = ff.stage(s.raise_if)
 RAISE_IF_BATCHED = ff.stage(s.raise_if_batched, batch_size=100)
 FAIL_IF = ff.stage(s.fail_if_batched, batch_size=5)
 RAISE_IF_STRICT = ff.stage(s.raise_if, on_error="stop")
-BLOB_BYTES = 100_000
-RESULT_BYTES = 300
-"""More than a small result and a root take by themselves."""
-PIECES = ff.stage(s.pieces)
-FIRST_BYTE = ff.stage(s.first_byte)
 FAIL_IF_STRICT = ff.stage(s.fail_if_batched, batch_size=5, on_error="stop")
 
 
-class BackendConformance(ABC):
+class BackendConformance(WithinABudget):
     """Base of a backend's tests."""
-
-    crosses_processes: ClassVar[bool] = False
-    """Values leave the process that made them, so they are pickled."""
-    survives_death: ClassVar[bool] = False
-    """A worker's process may end without taking the run with it."""
-
-    @abstractmethod
-    def backend(self) -> Backend:
-        """A new backend, not started."""
-
-    waits_for_room: ClassVar[bool] = True
-    """A generator releases at most one child beyond its room, then waits."""
-
-    def value_bytes(self, size_bytes: int) -> int:
-        """What a value that has so many bytes is said to take, at most."""
-        return size_bytes + 1_000
-
-    # -------------------------------------------------------------------------------------- the kit
-
-    def run(self, pipeline: Any, roots: Sequence[Any], **extra: Any) -> tuple[Plan, Observed]:
-        """Run a pipeline on the backend without comparing it."""
-        rows = [root if isinstance(root, tuple) else (root,) for root in roots]
-        plan = plan_of(pipeline)
-        return plan, run_observed(plan, self.backend(), rows, **extra)
-
-    def check(self, pipeline: Any, roots: Sequence[Any], **extra: Any) -> list[list[Any]]:
-        """Run it, require the interpreter's meaning, and tell each output's items in order."""
-        return self.checked(pipeline, roots, **extra)[0]
-
-    def checked(
-        self, pipeline: Any, roots: Sequence[Any], **extra: Any
-    ) -> tuple[list[list[Any]], Observed]:
-        """The same, and all that was observed."""
-        rows = [root if isinstance(root, tuple) else (root,) for root in roots]
-        keys = [f"key {position}" for position in range(len(rows))]
-        plan, observed = self.run(pipeline, rows, keys=keys, **extra)
-        assert observed.stopped is None, observed.stopped
-        meaning = interpret(plan, rows, keys)
-        assert compare(plan, meaning, observed.items) == []
-        assert compare_failures(plan, meaning, observed.failures) == []
-        found = [
-            [told(item) for _, item in sorted(observed.items[output.port].items())]
-            for output in plan.outputs
-        ]
-        return found, observed
 
     # ----------------------------------------------------------------------------- order and counts
 
@@ -487,69 +432,6 @@ class BackendConformance(ABC):
         (items,) = observed.items.values()
         assert [told(item) for _, item in sorted(items.items())] == [2, 0, 9]
 
-    # ---------------------------------------------------------------------------------- within a budget
-
-    @pytest.mark.parametrize("children", [1, 6])
-    def test_one_parent_of_many_children_keeps_to_the_budget(self, children: int) -> None:
-        @ff.pipeline(level="document")
-        def pipeline(n: ff.Port[Any]) -> Any:
-            return ff.gather(FIRST_BYTE(ff.expand(PIECES(n, size_bytes=BLOB_BYTES), "page")))
-
-        blob, many = self.value_bytes(BLOB_BYTES), 30
-        budget = children * blob
-        found, observed = self.checked(pipeline, [many], budget_bytes=budget)
-        assert found == [[list(range(many))]]
-        if self.waits_for_room:
-            statistics = observed.statistics
-            # The last child for which there is room may go beyond it; beside that, only whom nothing else
-            # could help goes on without credit. What was read is gathered, and stays.
-            assert statistics.peak_bytes <= budget + blob + many * RESULT_BYTES
-            assert statistics.pauses > 0
-
-    def test_giants_and_small_parents_share_a_budget(self) -> None:
-        @ff.pipeline(level="document")
-        def pipeline(n: ff.Port[Any]) -> Any:
-            return ff.gather(FIRST_BYTE(ff.expand(PIECES(n, size_bytes=BLOB_BYTES), "page")))
-
-        roots = [12, *range(3), 0, 12, *range(3), 1, 1]
-        budget = 3 * self.value_bytes(BLOB_BYTES)
-        found = self.check(pipeline, roots, budget_bytes=budget)
-        assert found == [[list(range(n)) for n in roots]]
-
-    def test_a_budget_that_holds_nothing_lets_one_item_at_a_time_pass(self) -> None:
-        @ff.pipeline(level="document")
-        def pipeline(n: ff.Port[Any]) -> Any:
-            page = ff.expand(PAGES(n), "page")
-            region = ff.expand(PIECES(page, size_bytes=2_000), "region")
-            text = FIRST_BYTE(region)
-            return ff.gather(ff.stage(s.total, batch_size=2)(ff.gather(text))), ff.gather(
-                ff.gather(INC(text))
-            )
-
-        sums = [[sum(range(n)) for n in range(roots)] for roots in (3, 0, 4)]
-        lists = [[list(range(1, n + 1)) for n in range(roots)] for roots in (3, 0, 4)]
-        assert self.check(pipeline, [3, 0, 4], budget_bytes=1) == [sums, lists]
-
-    def test_a_worker_that_dies_loses_nothing_of_a_generator_that_waits(
-        self, tmp_path: Any
-    ) -> None:
-        if not self.survives_death:
-            pytest.skip("stages run in this very process")
-
-        @ff.pipeline(level="document")
-        def pipeline(n: ff.Port[Any]) -> Any:
-            flag = str(tmp_path / "killed")
-            made = ff.stage(s.pieces_kill_once)(n, size_bytes=BLOB_BYTES, at=3, flag=flag)
-            return ff.gather(FIRST_BYTE(ff.expand(made, "page")))
-
-        budget = 8 * self.value_bytes(BLOB_BYTES)
-        _, observed = self.run(pipeline, [20, 3, 2], budget_bytes=budget)
-        (items,) = observed.items.values()
-        assert [told(item) for _, item in sorted(items.items())] == [
-            list(range(n)) for n in (20, 3, 2)
-        ]
-        assert sum(worker.restarts for worker in observed.statistics.workers) == 1
-
     # ------------------------------------------------------------------------------------ worker death
 
     @pytest.mark.parametrize("batch_size", [None, 4])
@@ -602,12 +484,3 @@ class BackendConformance(ABC):
         _, observed = self.run(pipeline, [60])
         (items,) = observed.items.values()
         assert [told(item) for item in items.values()] == [list(range(1, 61))]
-
-
-def told(item: Seen) -> Any:
-    """The value of an item that is done; of others the outcome, and the cause's message if there is one."""
-    if item.outcome is Outcome.DONE:
-        return item.value
-    if item.failure is None:
-        return item.outcome.value
-    return item.outcome.value, item.failure.message

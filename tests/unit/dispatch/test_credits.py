@@ -49,21 +49,33 @@ def test_of_a_call_that_nothing_is_known_of_little_is_assumed() -> None:
     assert account.credits.promised_bytes == int(100 * ASSUMED_BYTES)
 
 
-def test_larger_sizes_count_at_once_and_smaller_ones_little_by_little() -> None:
+def test_sizes_are_moving_means_of_what_batches_made() -> None:
     account = Account()
     account.run(1, READ, [100, 100])
     assert account.credits.items(READ, 10_000) == BUDGET // 100
-    account.run(2, READ, [400])
-    assert account.credits.items(READ, 10_000) == BUDGET // 400
-    account.run(3, READ, [100])
-    assert account.credits.items(READ, 10_000) == int(BUDGET / 370)
+    account.run(2, READ, [600])
+    assert account.credits.items(READ, 10_000) == BUDGET // 200
+    account.run(3, READ, [0, 200])
+    assert account.credits.items(READ, 10_000) == int(BUDGET / 180)
 
 
-def test_what_a_batch_makes_is_known_before_it_ends() -> None:
+def test_roots_enter_as_far_as_there_is_credit_for_what_they_take() -> None:
     account = Account()
-    account.credits.begin(1, READ, 2)
-    account.credits.made(1, 8000)
-    assert account.credits.items(READ, 100) == int((BUDGET - account.credits.promised_bytes) / 4000)
+    assert 0 < account.credits.roots(500) < 500, "nothing is known of them"
+    account.credits.admitted(4, 4000)
+    assert account.credits.roots(500) == BUDGET // 1000
+    account.held = BUDGET - 2500
+    assert account.credits.roots(500) == 2
+    account.held = BUDGET
+    assert account.credits.roots(500) == 0
+
+
+def test_roots_that_take_nothing_enter_while_anything_is_free() -> None:
+    account = Account()
+    account.credits.admitted(4, 0)
+    assert account.credits.roots(500) == 500
+    account.held = BUDGET
+    assert account.credits.roots(500) == 0
 
 
 def test_promises_are_paid_back_as_values_arrive_and_at_the_end() -> None:
@@ -180,7 +192,8 @@ def test_a_generator_that_pauses_waits_for_more_and_what_it_did_not_use_is_free(
     assert (credits.promised_bytes, list(credits.hungry)) == (0, [2])
     credits.ended(2)
     assert list(credits.hungry) == []
-    assert credits.begin(3, PAGES, 1) == ROOM // 2, "one item made that: the others were given back"
+    mean = 0.8 * (ROOM // 4) + 0.2 * (ROOM // 2)
+    assert credits.begin(3, PAGES, 1) == int(mean), "one item made that: the others were given back"
 
 
 def test_a_pause_that_did_not_know_of_room_on_its_way_is_no_waiting() -> None:

@@ -21,7 +21,7 @@ def arenas():
 
 
 def values_of(arenas, own, shelf):
-    return ThreadValues(arenas, own, shelf, {LEAVES}, limit_bytes=1 << 20)
+    return ThreadValues(arenas, own, shelf, {LEAVES}, limit_bytes=1 << 20, keep_bytes=1 << 20)
 
 
 def ref_of(stored) -> Any:
