@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from fanfold.engine.ready import ReadyQueue
 from fanfold.engine.statistics import WorkerTimes
 
 AHEAD: Final = 2
@@ -71,6 +72,8 @@ class Pool:
     batch_size: int | None
     max_in_flight: int = 1
     """Batches that a worker runs at the same time (asynchronous stages)."""
+    queues: tuple[ReadyQueue, ...] = ()
+    """Of the calls, in their order."""
     workers: list[Worker] = field(default_factory=list)
     item_s: float | None = None
     """Measured time per item (a moving mean)."""
