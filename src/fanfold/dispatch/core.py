@@ -64,8 +64,10 @@ from fanfold.protocol import (
     ChildrenReleased,
     DriverEvent,
     Event,
+    ExpansionSealed,
     RootRefused,
     RootsAdmitted,
+    RootsCommitted,
     RunBatch,
     SourceExhausted,
     StreamRows,
@@ -120,16 +122,18 @@ class Core:
         self.plan = plan
         self.machine = Machine(plan, span=span)
         self._stopping = Stopping(plan, rules)
-        self._pools = {
-            stage.index: Pool(
+        self._pools: dict[int, Pool] = {}
+        for stage in plan.stages:
+            calls = tuple(call.index for call in plan.calls() if call.stage == stage.index)
+            queues = tuple(self.machine.queues[call] for call in calls)
+            self._pools[stage.index] = Pool(
                 stage.index,
-                tuple(call.index for call in plan.calls() if call.stage == stage.index),
+                calls,
                 stage.batch_size,
                 stage.max_in_flight,
+                queues,
                 lingers=stage.linger_s is not None,
             )
-            for stage in plan.stages
-        }
         self._workers = {
             w.worker: Worker(w.worker, w.stage, w.name, since_s=start_s) for w in workers
         }
@@ -172,7 +176,15 @@ class Core:
 
     def handle(self, event: Event | DriverEvent) -> list[Command]:
         """Take one event in; return what must be done now, in order."""
-        match event:
+        match event:  # the frequent ones first
+            case ChildrenReleased() | ExpansionSealed() | RootsAdmitted() | RootsCommitted():
+                pass
+            case BatchFinished() | BatchRaised():
+                self._batch_ended(event)
+            case TasksFinished() if event.count > len(event.failures):
+                batch = self.machine.batches.get(event.batch)
+                if batch is not None:
+                    self._stopping.task_done(batch.call)
             case WorkerStarted():
                 worker = self._workers[event.worker]
                 worker.ready = True
@@ -190,16 +202,10 @@ class Core:
             case SourceExhausted():
                 self._exhausted = True
                 return []
-            case BatchFinished() | BatchRaised():
-                self._batch_ended(event)
             case BatchPaused():
                 self._batch_paused(event)
             case BlocksSpilled():
                 self._spilling.answered()
-            case TasksFinished() if event.count > len(event.failures):
-                batch = self.machine.batches.get(event.batch)
-                if batch is not None:
-                    self._stopping.task_done(batch.call)
         if self._credits is not None:
             match event:
                 case TasksFinished() | ChildrenReleased():
@@ -207,11 +213,12 @@ class Core:
                 case RootsAdmitted():
                     self._credits.admitted(len(event.keys), _size_bytes(event.streams))
         commands = self._heeded(self.machine.handle(event))
-        for number, tasks in self.machine.take_trimmed().items():
-            if number in self._worker_of:
-                worker = self._worker_of[number]
-                commands.append(TrimBatch(worker.number, number, tasks))
-                self._go_on(worker, number, event.time_s)
+        if trimmed := self.machine.take_trimmed():
+            for number, tasks in trimmed.items():
+                if number in self._worker_of:
+                    worker = self._worker_of[number]
+                    commands.append(TrimBatch(worker.number, number, tasks))
+                    self._go_on(worker, number, event.time_s)
         return commands
 
     def dispatch(self, time_s: float) -> list[Command]:
@@ -364,17 +371,16 @@ class Core:
                 break
         else:
             return  # nobody could take anything, and nobody is idle
-        queues = self.machine.queues
         waiting = alone = 0
-        for call in pool.calls:
-            waiting += queues[call].count
-            alone += len(queues[call].alone)
+        for queue in pool.queues:
+            waiting += queue.count
+            alone += len(queue.alone)
         if alone:
             self._serve_alone(pool, time_s, commands)
         if waiting:
             # Nothing is sent ahead while items wait to run alone, or no worker would ever be free for them.
             self._serve_batches(pool, time_s, commands, 1 if alone else pool.held)
-            if any(queues[call].count for call in pool.calls) and not pool.lingers:
+            if any(queue.count for queue in pool.queues) and not pool.lingers:
                 self._note_idle(pool, DOWNSTREAM_FULL, time_s)
                 return
         self._note_idle(pool, NO_INPUT, time_s)
@@ -503,8 +509,8 @@ class Core:
             idle: It is for a worker that has nothing to do.
         """
         oldest = chosen = None
-        for call in pool.calls:
-            head = self.machine.queues[call].head()
+        for call, queue in zip(pool.calls, pool.queues, strict=True):
+            head = queue.head()
             if head is None or (oldest is not None and head > oldest) or self._paused(call):
                 continue
             if self._credits is not None and not self._credits.items(call, 1):
@@ -546,7 +552,8 @@ class Core:
 
     def _paused(self, call: int) -> bool:
         for consumer in self._consumers[call]:
-            if self.machine.queues[consumer].count > self._backlog(call, consumer):
+            count = self.machine.queues[consumer].count
+            if count > BACKLOG_BATCHES and count > self._backlog(call, consumer):
                 return True
         return False
 

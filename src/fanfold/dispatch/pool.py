@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from fanfold.engine.ready import ReadyQueue
 from fanfold.engine.statistics import WorkerTimes
 
 AHEAD: Final = 2
@@ -73,6 +74,8 @@ class Pool:
     batch_size: int | None
     max_in_flight: int = 1
     """Batches that a worker runs at the same time (asynchronous stages)."""
+    queues: tuple[ReadyQueue, ...] = ()
+    """Of the calls, in their order."""
     lingers: bool = False
     """Whether batches that are not full wait for more."""
     workers: list[Worker] = field(default_factory=list)

@@ -44,6 +44,8 @@ class HeldBlocks:
 
     def take_released(self) -> tuple[Ref, ...]:
         """The blocks that nobody needs any more, since the last call."""
+        if not self._released:
+            return ()
         released, self._released = tuple(self._released), []
         for ref in released:
             size = self._sizes.pop(ref, 0)

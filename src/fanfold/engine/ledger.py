@@ -126,7 +126,9 @@ class Ledger:
 
     def take_trimmed(self) -> dict[int, int]:
         """By batch: tasks that need not run any more, since the last call."""
-        trimmed, self._trimmed = self._trimmed, {}
+        trimmed = self._trimmed
+        if trimmed:
+            self._trimmed = {}
         return trimmed
 
     def _released(self, call: int, entry: Entry) -> tuple[int, ...]:

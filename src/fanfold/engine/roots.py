@@ -268,6 +268,8 @@ class Roots:
 
     def take_results(self) -> tuple[RootResult, ...]:
         """The roots that ended since the last call."""
+        if not self._results:
+            return ()
         results = tuple(self._results)
         self._results.clear()
         return results
