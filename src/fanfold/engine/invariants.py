@@ -6,7 +6,10 @@ each is a generator of complaints, so that all that is wrong is told at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from operator import or_
+from typing import TypeAlias
 
 from fanfold.columns import Ref
 from fanfold.engine.bits import below, bit_positions
@@ -22,10 +25,11 @@ def check(machine: Machine) -> None:
     Raises:
         InternalError: ``FF901`` with every complaint, one a line.
     """
+    everything = list(known(machine))
     complaints = [
         f"{invariant.__name__}: {complaint}"
         for invariant in INVARIANTS
-        for complaint in invariant(machine)
+        for complaint in invariant(machine, everything)
     ]
     if complaints:
         raise InternalError(
@@ -41,26 +45,26 @@ def known(machine: Machine) -> Iterator[tuple[Chunk, int]]:
         yield from descend(chunk, items)
 
 
-def chunks(machine: Machine) -> Iterator[Chunk]:
-    """All chunks that hold items of roots which are not committed."""
-    return (chunk for chunk, _ in known(machine))
+Known: TypeAlias = Sequence[tuple[Chunk, int]]
+"""What :func:`known` gives."""
 
 
-def outcomes_are_exclusive(machine: Machine) -> Iterator[str]:
+def outcomes_are_exclusive(machine: Machine, everything: Known) -> Iterator[str]:
     """Each item of each port ends at most once, and only items that exist end."""
-    for chunk in chunks(machine):
-        for slot, done in enumerate(chunk.done):
-            lost = chunk.lost_at(slot)
-            sets = [done] if lost is None else [done, lost.dropped, lost.failed, lost.suppressed]
+    for chunk, _ in everything:
+        ended = reduce(or_, chunk.done, 0)
+        for slot, lost in (chunk.lost or {}).items():
+            sets = (chunk.done[slot], lost.dropped, lost.failed, lost.suppressed)
             if sum(s.bit_count() for s in sets) != chunk.terminal(slot).bit_count():
                 yield f"{_place(chunk, slot)} has items with two outcomes"
-            if chunk.terminal(slot) >> chunk.size:
-                yield f"{_place(chunk, slot)} has outcomes of items that do not exist"
+            ended |= chunk.terminal(slot)
+        if ended >> chunk.size:
+            yield f"{_place(chunk)} has outcomes of items that do not exist"
 
 
-def losses_have_causes(machine: Machine) -> Iterator[str]:
+def losses_have_causes(machine: Machine, everything: Known) -> Iterator[str]:
     """A failed or suppressed item has exactly one cause."""
-    for chunk in chunks(machine):
+    for chunk, _ in everything:
         for slot, lost in (chunk.lost or {}).items():
             explained = 0
             for bits, _ in lost.causes:
@@ -71,9 +75,9 @@ def losses_have_causes(machine: Machine) -> Iterator[str]:
                 yield f"{_place(chunk, slot)} has items without a cause"
 
 
-def membership_is_whole(machine: Machine) -> Iterator[str]:
+def membership_is_whole(machine: Machine, everything: Known) -> Iterator[str]:
     """Each family is whole and in order, told the same way from parents to children and back."""
-    for parent, items in known(machine):
+    for parent, items in everything:
         for level, children in parent.children.items():
             counted = 0
             for offset in bit_positions(items & children.begun):
@@ -96,7 +100,7 @@ def membership_is_whole(machine: Machine) -> Iterator[str]:
                     yield f"level {level}: a chunk of {chunk.size} items"
 
 
-def ready_items_are_ready(machine: Machine) -> Iterator[str]:
+def ready_items_are_ready(machine: Machine, everything: Known) -> Iterator[str]:
     """An item waits or runs at a call only once, with all inputs done and no outcome yet."""
     seen: dict[tuple[int, int], int] = {}
     for node in machine.plan.calls():
@@ -129,7 +133,7 @@ def _readiness(machine: Machine, node: CallNode, chunk: Chunk, bits: int) -> Ite
             yield f"call {node.name}: an item waits or runs without its input"
 
 
-def gathers_are_complete(machine: Machine) -> Iterator[str]:
+def gathers_are_complete(machine: Machine, everything: Known) -> Iterator[str]:
     """A gathered item is done only if its expansion is sealed and all its members are terminal, and is
     done as soon as they are."""
     for node in machine.plan.nodes:
@@ -137,7 +141,7 @@ def gathers_are_complete(machine: Machine) -> Iterator[str]:
             continue
         program = machine.program
         row, slot = program.row[node.index], program.port[node.outputs[0]]
-        for chunk, items in known(machine):
+        for chunk, items in everything:
             if chunk.level != node.level:
                 continue
             sealed = chunk.done[program.expansion[node.child_level]]
@@ -152,10 +156,10 @@ def gathers_are_complete(machine: Machine) -> Iterator[str]:
                     yield f"gather {node.where}: item {offset} is open, its members are not"
 
 
-def values_are_held(machine: Machine) -> Iterator[str]:
+def values_are_held(machine: Machine, everything: Known) -> Iterator[str]:
     """A done item of a stored port has exactly one row, unless it was released; blocks count right."""
     rows: dict[Ref, int] = {}
-    for chunk, known_items in known(machine):
+    for chunk, known_items in everything:
         for slot in machine.program.stored[chunk.level]:
             held = 0
             freed = (chunk.freed or {}).get(slot, 0)
@@ -175,9 +179,9 @@ def values_are_held(machine: Machine) -> Iterator[str]:
         yield f"blocks are counted as {machine.held.rows}, used as {rows}"
 
 
-def roots_end_whole(machine: Machine) -> Iterator[str]:
+def roots_end_whole(machine: Machine, everything: Known) -> Iterator[str]:
     """A root that has ended has nothing open among what it returns."""
-    for chunk in chunks(machine):
+    for chunk, _ in everything:
         if chunk.level == 0:
             for slot in machine.program.root_slots:
                 for offset in bit_positions(
@@ -186,7 +190,7 @@ def roots_end_whole(machine: Machine) -> Iterator[str]:
                     yield f"root {chunk.base + offset} has ended with slot {slot} open"
 
 
-INVARIANTS: tuple[Callable[[Machine], Iterator[str]], ...] = (
+INVARIANTS: tuple[Callable[[Machine, Known], Iterator[str]], ...] = (
     outcomes_are_exclusive,
     losses_have_causes,
     membership_is_whole,
@@ -197,5 +201,5 @@ INVARIANTS: tuple[Callable[[Machine], Iterator[str]], ...] = (
 )
 
 
-def _place(chunk: Chunk, slot: int) -> str:
-    return f"level {chunk.level}, slot {slot}, chunk {id(chunk):#x}"
+def _place(chunk: Chunk, slot: int | None = None) -> str:
+    return f"level {chunk.level}, slot {'any' if slot is None else slot}, chunk {id(chunk):#x}"
