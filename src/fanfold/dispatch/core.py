@@ -32,8 +32,6 @@ from fanfold.dispatch.feeding import consuming_calls, level, producing_calls
 from fanfold.dispatch.linger import Lingering
 from fanfold.dispatch.pool import (
     AHEAD,
-    BUSY,
-    DEAD,
     DOWNSTREAM_FULL,
     FINISHED,
     NO_INPUT,
@@ -218,7 +216,7 @@ class Core:
                 if number in self._worker_of:
                     worker = self._worker_of[number]
                     commands.append(TrimBatch(worker.number, number, tasks))
-                    self._go_on(worker, number, event.time_s)
+                    worker.resume(number, event.time_s)
         return commands
 
     def dispatch(self, time_s: float) -> list[Command]:
@@ -312,8 +310,7 @@ class Core:
             self._credits.ended(event.batch)
         if worker is None:
             return
-        (worker.batches if event.batch in worker.batches else worker.paused).remove(event.batch)
-        worker.alone = False
+        worker.let_go(event.batch)
         pool = self._pools[worker.stage]
         if not worker.batches:
             worker.enter(NO_INPUT, event.time_s)
@@ -328,29 +325,15 @@ class Core:
             return
         if not self._credits.paused(event.batch, event.begun, event.room):
             return
-        worker.batches.remove(event.batch)
-        worker.paused.append(event.batch)
+        worker.pause(event.batch)
         self._pauses += 1
-        worker.alone = False
         if not worker.batches:
             worker.enter(NO_INPUT, event.time_s)
             self._pools[worker.stage].noted = ""
 
-    def _go_on(self, worker: Worker, batch: int, time_s: float) -> None:
-        """A batch that had paused goes on, before those that its worker has not begun."""
-        if batch in worker.paused:
-            worker.paused.remove(batch)
-            worker.batches.insert(min(1, len(worker.batches)), batch)
-            worker.enter(BUSY, time_s)
-
     def _worker_died(self, event: WorkerDied) -> list[Command]:
-        worker = self._workers[event.worker]
-        worker.ready = worker.alone = False
-        worker.restarts += 1
-        worker.enter(DEAD, event.time_s)
         commands: list[Command] = []
-        batches, worker.batches, worker.paused = [*worker.paused, *worker.batches], [], []
-        for batch in reversed(batches):
+        for batch in self._workers[event.worker].die(event.time_s):
             self._worker_of.pop(batch, None)
             if self._credits is not None:
                 self._credits.ended(batch)
@@ -436,10 +419,8 @@ class Core:
         if self._credits is not None:
             room = self._credits.begin(run.batch, run.call, run.count, overdraft=overdraft)
             run = run._replace(room=room)
-        worker.batches.append(run.batch)
-        worker.alone = alone
+        worker.take(run.batch, time_s, alone=alone)
         self._worker_of[run.batch] = worker
-        worker.enter(BUSY, time_s)
         commands.append(StartBatch(worker.number, run))
 
     def _feed(self, pool: Pool, credits: Credits, time_s: float, commands: list[Command]) -> None:
@@ -461,7 +442,7 @@ class Core:
     def _grant(self, batch: int, room: int, time_s: float, commands: list[Command]) -> None:
         worker = self._worker_of[batch]
         commands.append(GrantRoom(worker.number, batch, room))
-        self._go_on(worker, batch, time_s)
+        worker.resume(batch, time_s)
 
     def _spill(self, credits: Credits, commands: list[Command]) -> None:
         """What is not read soon leaves memory, if there is enough of it."""

@@ -50,6 +50,39 @@ class Worker:
             self.state = state
             self.since_s = time_s
 
+    def take(self, batch: int, time_s: float, *, alone: bool) -> None:
+        """It is sent a batch."""
+        self.batches.append(batch)
+        self.alone = alone
+        self.enter(BUSY, time_s)
+
+    def pause(self, batch: int) -> None:
+        """A batch waits, and others may have their turn."""
+        self.batches.remove(batch)
+        self.paused.append(batch)
+        self.alone = False
+
+    def resume(self, batch: int, time_s: float) -> None:
+        """A batch that had paused goes on, before those that have not begun."""
+        if batch in self.paused:
+            self.paused.remove(batch)
+            self.batches.insert(min(1, len(self.batches)), batch)
+            self.enter(BUSY, time_s)
+
+    def let_go(self, batch: int) -> None:
+        """A batch has ended."""
+        (self.batches if batch in self.batches else self.paused).remove(batch)
+        self.alone = False
+
+    def die(self, time_s: float) -> list[int]:
+        """It died; the batches that it held, the last one first."""
+        held = [*reversed(self.batches), *reversed(self.paused)]
+        self.batches, self.paused = [], []
+        self.ready = self.alone = False
+        self.restarts += 1
+        self.enter(DEAD, time_s)
+        return held
+
     def times(self, time_s: float) -> WorkerTimes:
         """How the worker spent its time up to now."""
         spent = dict(self.spent_s)
