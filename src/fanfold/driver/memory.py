@@ -5,18 +5,16 @@ Owns that number. It bounds what lies in blocks; the memory of users' own code c
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from fanfold.blocks.arena import available_bytes
 from fanfold.errors import UsageError
+from fanfold.sizes import as_bytes
 
 SHARE: Final = 0.5
 """Of the memory that is available when a run starts, the machine's or its control group's."""
 LEAST_BYTES: Final = 64 * 1024 * 1024
 """The default is never less: with hardly anything available, something else is wrong."""
-_UNITS: Final = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_SIZE: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
 
 
 def budget_bytes(memory: Any) -> int:
@@ -33,16 +31,11 @@ def budget_bytes(memory: Any) -> int:
     """
     if memory is None:
         return max(LEAST_BYTES, int(SHARE * available_bytes()))
-    if isinstance(memory, int) and not isinstance(memory, bool) and memory > 0:
-        return memory
-    if isinstance(memory, str) and (found := _SIZE.fullmatch(memory)):
-        number, unit, binary = found.groups()
-        unit = unit.upper()
-        factor = 1024 ** "KMGT".index(unit) * 1024 if binary and unit else _UNITS[unit]
-        if size := int(float(number) * factor):
-            return size
-    raise UsageError(
-        "FF434",
-        f"memory={memory!r} is no size.",
-        'Give a number of bytes, or a text such as "8GB"; leave it out for half of what is available.',
-    )
+    try:
+        return as_bytes(memory)
+    except ValueError:
+        raise UsageError(
+            "FF434",
+            f"memory={memory!r} is no size.",
+            'Give a number of bytes, or a text such as "8GB"; leave it out for half of what is available.',
+        ) from None
