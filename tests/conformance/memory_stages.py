@@ -35,3 +35,14 @@ def page_of(page: bytes) -> int:
 @ff.pipeline(level="document")
 def pages(document: ff.Port[dict[str, Any]]) -> ff.Port[list[int]]:
     return ff.gather(page_of(ff.expand(blobs(document), "page")))
+
+
+@ff.stage
+def total_of(pages: list[bytes]) -> int:
+    return sum(int(page.split(b" ", 1)[0]) for page in pages)
+
+
+@ff.pipeline(level="document")
+def whole(document: ff.Port[dict[str, Any]]) -> ff.Port[int]:
+    """All pages are gathered before any is looked at."""
+    return total_of(ff.gather(ff.expand(blobs(document), "page")))

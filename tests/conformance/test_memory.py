@@ -12,7 +12,7 @@ import pytest
 from fanfold.backends.base import Backend
 from fanfold.backends.inline import InlineBackend
 from fanfold.backends.local.backend import LocalBackend
-from tests.conformance.memory_stages import BLOB_BYTES, pages
+from tests.conformance.memory_stages import BLOB_BYTES, pages, whole
 
 GIANT = 100_000
 """Pages that would take 10 GB."""
@@ -68,3 +68,18 @@ def test_a_generator_that_waits_is_closed_when_the_run_is_left(
     assert next(results).value == [0], "the giant was begun before, and waits for room"
     results.close()
     assert 0 < given(tmp_path, GIANT) < GIANT
+
+
+def test_what_waits_for_a_list_leaves_memory(tmp_path: Path) -> None:
+    """Lists ten times as large as the budget, over processes, whose values can be moved to a disk."""
+    roots = [document(tmp_path, 40), document(tmp_path, 41)]
+    spill = tmp_path / "spill"
+    spill.mkdir()
+    report = whole.run(
+        roots, backend=LocalBackend(spill_dir=str(spill)), memory=BUDGET, progress=False
+    )
+    assert report.ok and report.levels["page"] == 81
+    assert report.memory.peak_bytes <= BUDGET + 2 * BLOB_BYTES
+    results = whole.stream(roots, backend=LocalBackend(spill_dir=str(spill)), memory=BUDGET)
+    assert [result.value for result in results] == [sum(range(40)), sum(range(41))]
+    assert not any(spill.iterdir()), "the file has no name"
