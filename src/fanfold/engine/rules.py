@@ -39,7 +39,7 @@ Causes = Iterable[tuple[int, Failure]]
 
 
 class State(Protocol):
-    """What rules may do to the machine: settle outcomes and have others told."""
+    """What rules may do (:class:`fanfold.engine.settling.Settling`): settle outcomes, and have others told."""
 
     def settle_done(self, chunk: Chunk, slot: int, bits: int) -> None: ...
 
