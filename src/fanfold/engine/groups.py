@@ -7,7 +7,7 @@ plain values with the sets of their rows, so what is asked costs something for e
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from fanfold.engine.bits import bit_positions
 from fanfold.engine.chunks import Chunk
@@ -28,6 +28,13 @@ ReadGroups: TypeAlias = Callable[[Chunk, int], list[tuple[Hashable, int]]]
 """Gives the groups of some items of a chunk that are done at a port, each with its items."""
 UNTOLD: Final = object()
 """The group of items of which nobody told any: those whose value is a merge's default."""
+
+
+class _Alone(NamedTuple):
+    """The group of an item that runs alone."""
+
+    chunk: Chunk
+    offset: int
 
 
 def groups_reader(program: Program, call: int) -> ReadGroups:
@@ -61,7 +68,7 @@ def _told(port: int, call: int, path: Path) -> ReadGroups:
         for group, members in told.items():
             if here := members & items:
                 if group is NO_GROUP:
-                    found += [((chunk, offset), 1 << offset) for offset in bit_positions(here)]
+                    found += _each_alone(chunk, here)
                 else:
                     found.append((group, here))
                 items ^= here
@@ -75,10 +82,20 @@ def _told(port: int, call: int, path: Path) -> ReadGroups:
 def _of_parents(inner: ReadGroups) -> ReadGroups:
     def read(chunk: Chunk, items: int) -> list[tuple[Hashable, int]]:
         assert chunk.parent is not None
-        found = inner(chunk.parent, chunk.parents_of(items))
-        return [(group, chunk.items_of(parents) & items) for group, parents in found]
+        found: list[tuple[Hashable, int]] = []
+        for group, parents in inner(chunk.parent, chunk.parents_of(items)):
+            here = chunk.items_of(parents) & items
+            if isinstance(group, _Alone):
+                found += _each_alone(chunk, here)
+            else:
+                found.append((group, here))
+        return found
 
     return read
+
+
+def _each_alone(chunk: Chunk, items: int) -> list[tuple[Hashable, int]]:
+    return [(_Alone(chunk, offset), 1 << offset) for offset in bit_positions(items)]
 
 
 def _of_the_first_done(parts: list[tuple[int, ReadGroups]]) -> ReadGroups:

@@ -56,8 +56,10 @@ def parity(value: Any) -> bool:
 
 
 def remainder(value: Any) -> str | tuple[int, ...]:
-    """One of five groups for any value, not all of one type."""
+    """One of four groups for four of five values, not all of one type; an exception for the rest."""
     rest = weigh(value) % 5
+    if rest == 4:
+        raise ValueError("no group for this value")
     return str(rest) if rest % 2 else (rest,)
 
 

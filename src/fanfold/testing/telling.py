@@ -16,6 +16,7 @@ from fanfold.columns import get_field
 from fanfold.failures import Failure
 from fanfold.plan import CallNode, CallStreams, Expansion, Path, Plan, Stream
 from fanfold.protocol import (
+    NO_GROUP,
     BatchEvent,
     BatchFinished,
     BatchRaised,
@@ -254,10 +255,19 @@ def report(
     groups = []
     for call, path in stream.groups:
         parts = [_follow(value, path) for value in values]
-        told = {row: plan.groupers[call](part) for row, (found, part) in enumerate(parts) if found}
+        by = plan.groupers[call]
+        told = {row: _group(by, part) for row, (found, part) in enumerate(parts) if found}
         rows = {g: sum(1 << row for row in told if told[row] == g) for g in told.values()}
         groups.append((call, path, tuple(rows.items())))
     return StreamRows(stream.port, stored, tuple(controls), tuple(missing), sizes, tuple(groups))
+
+
+def _group(by: Callable[[Any], Any], value: Any) -> Any:
+    """A value's group; none if the user's function tells none."""
+    try:
+        return by(value)
+    except Exception:
+        return NO_GROUP
 
 
 def _follow(value: Any, path: Path) -> tuple[bool, Any]:

@@ -15,9 +15,10 @@ from fanfold.dispatch.core import BACKLOG_BATCHES
 from fanfold.engine.commands import Command, GrantRoom, StartBatch
 from fanfold.engine.statistics import CallCounts
 from fanfold.errors import InternalError
+from fanfold.extract import grouped
 from fanfold.outcomes import Outcome
 from fanfold.plan import CallStreams, Plan
-from fanfold.protocol import BatchFinished, BatchPaused, BatchRaised, Event
+from fanfold.protocol import NO_GROUP, BatchFinished, BatchPaused, BatchRaised, Event
 from fanfold.sizes import row_sizes
 from fanfold.testing.comparison import compare, compare_failures
 from fanfold.testing.interpreter import Interpretation
@@ -248,8 +249,8 @@ def over_the_limits(plan: Plan, run: ObservedRun, workers: SimulatedWorkers) -> 
         if stage.batch_size is not None and batch.count > stage.batch_size:
             yield Violation("limits", f"{stage.name} was sent {batch.count} items at once")
         if stage.batch_by is not None and batch.count > 1:
-            groups = set(map(stage.batch_by, workers.read(batch.columns[0])))
-            if len(groups) > 1:
+            groups = [group for group, _ in grouped(stage.batch_by, workers.read(batch.columns[0]))]
+            if len(groups) > 1 or NO_GROUP in groups:
                 yield Violation("limits", f"{stage.name} was sent items of the groups {groups}")
         if stage.batch_bytes is not None and batch.count > 1:
             rows = sorted(set().union(*map(_rows_read, batch.columns)))
