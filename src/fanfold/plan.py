@@ -74,6 +74,10 @@ class StageSpec:
     """None: one item at a time. A number, 1 too: lists of up to so many."""
     batch_bytes: int | None = None
     """The most bytes of input values in one batch; an item that is larger goes alone."""
+    batch_cost: Callable[..., Any] | None = None
+    """Given an item's first input: what the item costs in a batch."""
+    max_batch_cost: float | None = None
+    """The most that the items of one batch cost together; an item that costs more goes alone."""
     batch_by: Callable[..., Any] | None = None
     """Given an item's first input: only items for which it gives equal values share a batch."""
     linger_s: float | None = None
@@ -94,6 +98,8 @@ class StageSpec:
     the run as well."""
     probe: int = 8
     """Items of a parent that are dispatched before its first result at a call, while other work waits."""
+    schedule: Literal["fifo", "fair"] = "fifo"
+    """In which order ready items go: as they became ready, or in turns of their roots."""
     workers: Literal["process", "thread"] = "process"
     """What a replica is: a process of its own, or a thread of the driver's process."""
     identities: bool = False
@@ -352,6 +358,8 @@ class Stream:
     """Whether the sizes of the rows are told: a call that reads them has batches of limited size."""
     groups: tuple[tuple[int, Path], ...] = ()
     """Pairs (call, path from the row to its first input): what the ``batch_by`` of its stage gives is told."""
+    costs: tuple[tuple[int, Path], ...] = ()
+    """The same for ``batch_cost``."""
     controls: tuple[tuple[int, Path], ...] = ()
     """Pairs (control, path from the row to the mask or label)."""
     checks: tuple[tuple[int, Path], ...] = ()
@@ -427,6 +435,15 @@ class Plan:
             call.index: by
             for call in self.calls()
             if (by := self.stages[call.stage].batch_by) is not None
+        }
+
+    @property
+    def costers(self) -> Mapping[int, Callable[..., Any]]:
+        """By call: the function that tells what its items cost (``batch_cost``), for those that have one."""
+        return {
+            call.index: cost
+            for call in self.calls()
+            if (cost := self.stages[call.stage].batch_cost) is not None
         }
 
     def call(self, index: int) -> CallNode:

@@ -76,6 +76,9 @@ class StreamRows(NamedTuple):
     groups: tuple[tuple[int, Path, tuple[tuple[Hashable, int], ...]], ...] = ()
     """For each pair of :attr:`fanfold.plan.Stream.groups`, and as it has them, the groups with the bit sets of
     their rows. A group is made of built-in types alone."""
+    costs: tuple[tuple[int, Path, tuple[float, ...]], ...] = ()
+    """For each pair of :attr:`fanfold.plan.Stream.costs`, and as it has them, what each row costs: infinitely
+    much where the function tells no cost."""
 
 
 # ------------------------------------------------------------------------------------------- downwards

@@ -206,7 +206,7 @@ def test_a_replacement_must_have_as_many_outputs():
         ("Ocr.batchsize", "Did you mean 'batch_size'?"),
         (
             "Ocr.outputs",
-            "Known: batch_by, batch_bytes, batch_size, cpus, linger_s, max_in_flight, on_error, probe",
+            "Known: batch_by, batch_bytes, batch_cost, batch_size, cpus, linger_s, max_batch_cost,",
         ),
     ],
 )

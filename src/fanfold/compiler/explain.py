@@ -109,6 +109,8 @@ def _how(stage: StageSpec) -> str:
 def _forming(stage: StageSpec) -> str:
     """What else is said of how batches form."""
     size = "" if stage.batch_bytes is None else f" or {stage.batch_bytes:,} bytes"
+    if stage.batch_cost is not None:
+        size += f" or {stage.max_batch_cost:,g} of {getattr(stage.batch_cost, '__name__', 'batch_cost')}"
     if stage.batch_by is not None:
         size += f" of equal {getattr(stage.batch_by, '__name__', 'batch_by')}"
     linger = "" if stage.linger_s is None else f", lingering {stage.linger_s:g} s"

@@ -28,6 +28,7 @@ from fanfold.engine.commands import Command, FinishRoots, ReleaseBlocks
 from fanfold.engine.condemning import Condemning
 from fanfold.engine.held import HeldBlocks
 from fanfold.engine.ledger import Ledger
+from fanfold.engine.lines import QUANTUM
 from fanfold.engine.membership import Membership
 from fanfold.engine.probe import Probe
 from fanfold.engine.program import lower
@@ -76,7 +77,7 @@ class Machine:
             probe = Probe(
                 plan.stages[plan.call(call).stage].probe, outputs[0], self.program.taken[call]
             )
-            self.queues[call] = make_queue(self.program, call, sequence, probe)
+            self.queues[call] = make_queue(self.program, call, sequence, probe, min(QUANTUM, span))
         self.counts = {
             call.index: CallCounts(
                 call.name, plan.stages[call.stage].name, plan.levels[call.level].name
@@ -414,7 +415,11 @@ class Machine:
                 self.program.port[stream.port],
                 None if stream.rows is None else stream.rows.ref,
                 stream
-                if stream.controls or stream.missing or stream.sizes or stream.groups
+                if stream.controls
+                or stream.missing
+                or stream.sizes
+                or stream.groups
+                or stream.costs
                 else None,
             )
             for stream in streams

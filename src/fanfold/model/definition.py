@@ -26,11 +26,9 @@ ANNOUNCED: Final = frozenset(
         "gpus",
         "memory",
         "crash_attempts",
-        "batch_cost",
         "persist",
         "version",
         "deterministic",
-        "schedule",
         "pools",
         "recycle_after",
         "resources",
@@ -64,6 +62,10 @@ class StageOptions:
     batch_size: int | None = None
     batch_bytes: int | None = None
     """The most bytes of input values in one batch; None: any number."""
+    batch_cost: Callable[..., Any] | None = None
+    """Given an item's first input: what the item costs in a batch (pixels, tokens)."""
+    max_batch_cost: float | None = None
+    """The most that the items of one batch cost together; None: any number."""
     batch_by: Callable[..., Any] | None = None
     """Given an item's first input: only items for which it gives equal values share a batch."""
     linger_s: float | None = None
@@ -76,6 +78,7 @@ class StageOptions:
     retries: int = 0
     on_error: Literal["fail", "stop"] = "fail"
     probe: int = PROBE
+    schedule: Literal["fifo", "fair"] = "fifo"
     max_in_flight: int | None = None
     """None: :data:`MAX_IN_FLIGHT` for an asynchronous stage."""
     identities: bool | None = None
@@ -88,6 +91,8 @@ _SHOWN: Final = reprlib.Repr()
 TUNABLE: Final[Mapping[str, Any]] = {
     "batch_size": int | None,
     "batch_bytes": int | str | None,
+    "batch_cost": Callable[..., Any] | None,
+    "max_batch_cost": float | None,
     "batch_by": Callable[..., Any] | None,
     "linger_s": float | None,
     "replicas": int,
@@ -96,10 +101,18 @@ TUNABLE: Final[Mapping[str, Any]] = {
     "retries": int,
     "on_error": Literal["fail", "stop"],
     "probe": int,
+    "schedule": Literal["fifo", "fair"],
     "max_in_flight": int,
 }
 """Options that ``pipeline.using`` may change, with their types: they leave the pipeline's structure alone."""
-OF_BATCHES: Final = ("batch_bytes", "batch_by", "linger_s")
+_FUNCTIONS: Final = {
+    "batch_by": "Give a function of an item's first input that tells what a batch has to have in common: "
+    "batch_by=lambda image: image.shape.",
+    "batch_cost": "Give a function of an item's first input that tells what it adds to max_batch_cost=: "
+    "batch_cost=lambda image: image.size.",
+}
+"""Options that are functions, and what to do if one is not."""
+OF_BATCHES: Final = ("batch_bytes", "batch_cost", "max_batch_cost", "batch_by", "linger_s")
 """Options that say how batches form."""
 MAX_IN_FLIGHT: Final = 16
 """How many items an asynchronous stage keeps going per worker, unless it says otherwise."""
@@ -207,13 +220,15 @@ def check_options(stage: str, options: Mapping[str, Any]) -> StageOptions:
         _check_count(stage, "retries", checked["retries"], least=0)
     if checked.get("batch_bytes") is not None:
         checked["batch_bytes"] = _bytes(stage, "batch_bytes", checked["batch_bytes"])
-    if checked.get("batch_by") is not None and not callable(checked["batch_by"]):
-        raise DefinitionError(
-            "FF102",
-            f"stage {stage!r}: batch_by={_SHOWN.repr(checked['batch_by'])} is not a function.",
-            "Give a function of an item's first input that tells what a batch has to have in common: "
-            "batch_by=lambda image: image.shape.",
-        )
+    for name, advice in _FUNCTIONS.items():
+        if checked.get(name) is not None and not callable(checked[name]):
+            raise DefinitionError(
+                "FF102",
+                f"stage {stage!r}: {name}={_SHOWN.repr(checked[name])} is not a function.",
+                advice,
+            )
+    if checked.get("max_batch_cost") is not None:
+        checked["max_batch_cost"] = _positive(stage, "max_batch_cost", checked["max_batch_cost"])
     if checked.get("linger_s") is not None:
         checked["linger_s"] = _seconds(stage, "linger_s", checked["linger_s"])
     if checked.get("workers", "process") not in ("process", "thread"):
@@ -227,6 +242,12 @@ def check_options(stage: str, options: Mapping[str, Any]) -> StageOptions:
             "FF102",
             f'stage {stage!r}: on_error={checked["on_error"]!r} is neither "fail" nor "stop".',
             'With "fail" an error fails its item; with "stop" the first one stops the run.',
+        )
+    if checked.get("schedule", "fifo") not in ("fifo", "fair"):
+        raise DefinitionError(
+            "FF102",
+            f'stage {stage!r}: schedule={checked["schedule"]!r} is neither "fifo" nor "fair".',
+            'With "fifo" items run in the order in which they became ready, with "fair" roots take turns.',
         )
     if not isinstance(checked.get("identities"), bool | None):
         raise DefinitionError(
@@ -291,6 +312,14 @@ def _bytes(stage: str, option: str, value: Any) -> int:
             f"stage {stage!r}: {option}={value!r} is not a size in bytes.",
             'Give a whole number from 1 on, or text such as "128MB" or "1.5GiB".',
         ) from None
+
+
+def _positive(stage: str, option: str, value: Any) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf:
+        return float(value)
+    raise DefinitionError(
+        "FF102", f"stage {stage!r}: {option}={value!r} is not a number greater than 0."
+    )
 
 
 def _seconds(stage: str, option: str, value: Any) -> float:
@@ -402,6 +431,18 @@ def _check_batched(stage: str, options: StageOptions) -> None:
                     f"stage {stage!r} takes one item at a time and has {name}={_SHOWN.repr(value)}.",
                     "It says how batches form: give batch_size= too, the most items of one batch.",
                 )
+    if (options.batch_cost is None) != (options.max_batch_cost is None):
+        raise DefinitionError(
+            "FF112",
+            f"stage {stage!r} has one of batch_cost= and max_batch_cost=, but not the other.",
+            "batch_cost= is a function of an item's first input, max_batch_cost= what a batch may come to.",
+        )
+    if options.batch_cost is not None and options.batch_bytes is not None:
+        raise DefinitionError(
+            "FF112",
+            f"stage {stage!r} has both batch_bytes= and batch_cost=.",
+            "Give one of them: a cost may be a number of bytes.",
+        )
 
 
 def _check_setup(stage: str, target: type) -> None:

@@ -70,6 +70,7 @@ class Options(TypedDict, total=False):
     retries: int
     on_error: Literal["fail", "stop"]
     probe: int
+    schedule: Literal["fifo", "fair"]
     max_in_flight: int
     identities: bool
 
@@ -79,6 +80,8 @@ class BatchOptions(Options, total=False):
 
     batch_size: Required[int]
     batch_bytes: int | str | None
+    batch_cost: Callable[..., float] | None
+    max_batch_cost: float | None
     batch_by: Callable[..., Hashable] | None
     linger_s: float | None
 
@@ -88,6 +91,8 @@ class MethodOptions(Options, total=False):
 
     batch_size: int | None
     batch_bytes: int | str | None
+    batch_cost: Callable[..., float] | None
+    max_batch_cost: float | None
     batch_by: Callable[..., Hashable] | None
     linger_s: float | None
     outputs: int | tuple[str, ...] | list[str]
@@ -99,6 +104,8 @@ class OtherOptions(Options, total=False):
 
     batch_size: int | None
     batch_bytes: int | str | None
+    batch_cost: Callable[..., float] | None
+    max_batch_cost: float | None
     batch_by: Callable[..., Hashable] | None
     linger_s: float | None
     outputs: int | tuple[str, ...] | list[str]

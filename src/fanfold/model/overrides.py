@@ -108,6 +108,8 @@ def _replaced(stage: StageDefinition, replacement: Any) -> StageDefinition:
         kept = {
             "batch_size": old.batch_size,
             "batch_bytes": old.batch_bytes,
+            "batch_cost": old.batch_cost,
+            "max_batch_cost": old.max_batch_cost,
             "batch_by": old.batch_by,
             "linger_s": old.linger_s,
             "replicas": old.replicas,
@@ -117,6 +119,7 @@ def _replaced(stage: StageDefinition, replacement: Any) -> StageDefinition:
             "retries": old.retries,
             "on_error": old.on_error,
             "probe": old.probe,
+            "schedule": old.schedule,
         }
         new = define(replacement, name=stage.name, options=kept)
     if new.is_class and not (new.args or new.kwargs) and _takes(new.target, stage):

@@ -7,6 +7,7 @@ nothing in common but the contract. Knows neither time nor workers.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
@@ -259,7 +260,14 @@ def report(
         told = {row: _group(by, part) for row, (found, part) in enumerate(parts) if found}
         rows = {g: sum(1 << row for row in told if told[row] == g) for g in told.values()}
         groups.append((call, path, tuple(rows.items())))
-    return StreamRows(stream.port, stored, tuple(controls), tuple(missing), sizes, tuple(groups))
+    costs = []
+    for call, path in stream.costs:
+        parts = [_follow(value, path) for value in values]
+        cost = plan.costers[call]
+        told_costs = tuple(_cost(cost, part) if found else 0.0 for found, part in parts)
+        costs.append((call, path, told_costs))
+    facts = tuple(controls), tuple(missing), sizes, tuple(groups), tuple(costs)
+    return StreamRows(stream.port, stored, *facts)
 
 
 def _group(by: Callable[[Any], Any], value: Any) -> Any:
@@ -268,6 +276,14 @@ def _group(by: Callable[[Any], Any], value: Any) -> Any:
         return by(value)
     except Exception:
         return NO_GROUP
+
+
+def _cost(cost: Callable[[Any], Any], value: Any) -> float:
+    """What a value costs; infinitely much if the user's function does not tell."""
+    try:
+        return float(cost(value))
+    except Exception:
+        return math.inf
 
 
 def _follow(value: Any, path: Path) -> tuple[bool, Any]:

@@ -486,10 +486,10 @@ def a_group_that_is_no_function(document: Any) -> Any:
       FF216 line 4: call 'by_kind' batches by its first input, but 'gather(page)' is the gathered list
       'gather(page)', of which no single worker makes the values. Put a port first that a call or a source
       makes, or a field of one, also through expand, filter, split, merge or broadcast; or leave batch_by
-      out.
+      and batch_cost out.
       FF216 line 5: call 'by_kind#2' batches by its first input, but "record(page)['page']" is read out of
       a record. Put a port first that a call or a source makes, or a field of one, also through expand,
-      filter, split, merge or broadcast; or leave batch_by out.
+      filter, split, merge or broadcast; or leave batch_by and batch_cost out.
 """)
 def groups_of_what_no_producer_makes(document: Any) -> Any:
     by_kind = ff.stage(read.target, name="by_kind", batch_size=8, batch_by=len)
@@ -516,8 +516,8 @@ def an_option_that_is_no_count(document: Any) -> Any:
 
 @told("""
     FF104 pipeline 'an_unknown_option', line 2: stage 'read' has an unknown option 'batchsize'. Did
-    you mean 'batch_size'? Known: batch_by, batch_bytes, batch_size, cpus, identities, linger_s, max_in_flight,
-    method, on_error, outputs, probe, replicas, retries, workers.
+    you mean 'batch_size'? Known: batch_by, batch_bytes, batch_cost, batch_size, cpus, identities, linger_s,
+    max_batch_cost, max_in_flight, method, on_error, outputs, probe, replicas, retries, schedule, workers.
 """)
 def an_unknown_option(document: Any) -> Any:
     return ff.stage(read.target, batchsize=8)(document)
@@ -525,8 +525,9 @@ def an_unknown_option(document: Any) -> Any:
 
 @told("""
     FF103 pipeline 'an_option_that_comes_later', line 2: stage 'read': the option 'gpus' is not
-    available yet. Leave it out; this version has batch_size, batch_bytes, batch_by, linger_s, replicas, cpus,
-    outputs, method, workers, retries, on_error, probe, max_in_flight, identities.
+    available yet. Leave it out; this version has batch_size, batch_bytes, batch_cost, max_batch_cost, batch_by,
+    linger_s, replicas, cpus, outputs, method, workers, retries, on_error, probe, schedule, max_in_flight,
+    identities.
 """)
 def an_option_that_comes_later(document: Any) -> Any:
     return ff.stage(read.target, gpus=1)(document)

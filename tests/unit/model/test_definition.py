@@ -79,6 +79,12 @@ def test_an_option_by_the_name_that_others_give_it_is_pointed_to_ours(option, ow
         {"batch_bytes": "lots"},
         {"batch_bytes": "3 apples"},
         {"batch_by": "language"},
+        {"batch_cost": 5},
+        {"max_batch_cost": 0},
+        {"max_batch_cost": "8"},
+        {"max_batch_cost": float("inf")},
+        {"max_batch_cost": True},
+        {"schedule": "lifo"},
         {"linger_s": -1.0},
         {"linger_s": float("inf")},
         {"linger_s": float("nan")},
@@ -106,6 +112,16 @@ def test_how_batches_form_is_said_of_batched_stages_alone(options):
     assert error.code == "FF112" and f"{name}={value!r}" in error.message
     assert "give batch_size= too" in error.hint
     assert getattr(ff.stage(Upper, batch_size=4, **options).options, name) == value
+
+
+def test_a_cost_has_a_function_and_a_limit_and_is_the_only_measure():
+    for alone in ({"batch_cost": len}, {"max_batch_cost": 8}):
+        error = error_of(Upper, batch_size=4, **alone)
+        assert error.code == "FF112" and "not the other" in error.message
+    error = error_of(Upper, batch_size=4, batch_cost=len, max_batch_cost=8, batch_bytes=100)
+    assert error.code == "FF112" and "both batch_bytes= and batch_cost=" in error.message
+    options = ff.stage(Upper, batch_size=4, batch_cost=len, max_batch_cost=8).options
+    assert (options.batch_cost, options.max_batch_cost) == (len, 8.0)
 
 
 def test_batch_size_none_means_not_batched():

@@ -15,7 +15,7 @@ from fanfold.dispatch.core import BACKLOG_BATCHES
 from fanfold.engine.commands import Command, GrantRoom, StartBatch
 from fanfold.engine.statistics import CallCounts
 from fanfold.errors import InternalError
-from fanfold.extract import grouped
+from fanfold.extract import costs_of, grouped
 from fanfold.outcomes import Outcome
 from fanfold.plan import CallStreams, Plan
 from fanfold.protocol import NO_GROUP, BatchFinished, BatchPaused, BatchRaised, Event
@@ -252,6 +252,10 @@ def over_the_limits(plan: Plan, run: ObservedRun, workers: SimulatedWorkers) -> 
             groups = [group for group, _ in grouped(stage.batch_by, workers.read(batch.columns[0]))]
             if len(groups) > 1 or NO_GROUP in groups:
                 yield Violation("limits", f"{stage.name} was sent items of the groups {groups}")
+        if stage.batch_cost is not None and batch.count > 1:
+            total = sum(costs_of(stage.batch_cost, workers.read(batch.columns[0])))
+            if total > (stage.max_batch_cost or 0):
+                yield Violation("limits", f"{stage.name} was sent items that cost {total} at once")
         if stage.batch_bytes is not None and batch.count > 1:
             rows = sorted(set().union(*map(_rows_read, batch.columns)))
             values = [workers.read(("rows", ref, row, 1))[0] for ref, row in rows]

@@ -93,7 +93,8 @@ def draw_case(seed: int, limits: Limits | None = None) -> Case:
     span = SPAN if limits is WIDE else random.choice(SPANS)
     faults = _faults(die, workers)
     budget = random.choice(BUDGETS)
-    return Case(seed, _forming(random, sketch), timing, faults, span, budget)
+    sketch = _ordered(random, _forming(random, sketch))
+    return Case(seed, sketch, timing, faults, span, budget)
 
 
 def _forming(random: Random, sketch: Sketch) -> Sketch:
@@ -108,11 +109,21 @@ def _forming(random: Random, sketch: Sketch) -> Sketch:
                 linger_s=random.choice(LINGERS_S),
             )
             sketch = _with_stage(sketch, index, stage)
-            grouped = replace(stage, batch_by=random.choice((None, None, *GROUPERS)))
-            with contextlib.suppress(PipelineError):  # not every input can be grouped by
-                build(_with_stage(sketch, index, grouped)).plan()
-                sketch = _with_stage(sketch, index, grouped)
+            judged = replace(stage, batch_by=random.choice((None, None, *GROUPERS)))
+            if stage.batch_bytes is None:
+                judged = replace(judged, max_batch_cost=random.choice((None, 1.0, 4.0, 9.0)))
+            with contextlib.suppress(PipelineError):  # not every input can be judged
+                build(_with_stage(sketch, index, judged)).plan()
+                sketch = _with_stage(sketch, index, judged)
     return sketch
+
+
+def _ordered(random: Random, sketch: Sketch) -> Sketch:
+    """The same with roots that take turns at some stages, in half of the cases."""
+    if random.random() < 0.5:
+        return sketch
+    stages = (replace(s, schedule=random.choice(("fifo", "fair"))) for s in sketch.stages)
+    return replace(sketch, stages=tuple(stages))
 
 
 def _with_stage(sketch: Sketch, index: int, stage: StageSketch) -> Sketch:

@@ -76,6 +76,8 @@ def reductions(case: Case) -> Iterator[Case]:
             replace(stage, batch_size=smaller_batch or stage.batch_size),
             replace(stage, batch_bytes=None),
             replace(stage, batch_by=None),
+            replace(stage, max_batch_cost=None),
+            replace(stage, schedule="fifo"),
             replace(stage, linger_s=None),
         ):
             if changed != stage:
