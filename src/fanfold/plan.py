@@ -98,7 +98,7 @@ class StageSpec:
     the run as well."""
     probe: int = 8
     """Items of a parent that are dispatched before its first result at a call, while other work waits."""
-    schedule: Literal["fifo", "fair"] = "fifo"
+    schedule: Literal["fifo", "fair"] = "fair"
     """In which order ready items go: as they became ready, or in turns of their roots."""
     workers: Literal["process", "thread"] = "process"
     """What a replica is: a process of its own, or a thread of the driver's process."""

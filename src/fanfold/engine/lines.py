@@ -147,6 +147,9 @@ class FairLine:
     def let_through(self, run: Run) -> None:
         """See :class:`Line`: it is their turn, unless their root stands in line with others."""
         for root, part in self._parted(run):
+            if root is None and self._front:
+                self._front.let_through(part)
+                continue
             turn = None if root is None else self._turn_of.get(root)
             if turn is None:
                 turn = self._begin(root)

@@ -78,7 +78,7 @@ class StageOptions:
     retries: int = 0
     on_error: Literal["fail", "stop"] = "fail"
     probe: int = PROBE
-    schedule: Literal["fifo", "fair"] = "fifo"
+    schedule: Literal["fifo", "fair"] = "fair"
     max_in_flight: int | None = None
     """None: :data:`MAX_IN_FLIGHT` for an asynchronous stage."""
     identities: bool | None = None
