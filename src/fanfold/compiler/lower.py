@@ -342,6 +342,7 @@ class _Lowering:
                     batch_bytes=stage.options.batch_bytes,
                     batch_by=stage.options.batch_by,
                     linger_s=stage.options.linger_s,
+                    rate_limit=stage.options.rate_limit,
                     replicas=stage.options.replicas,
                     cpus=stage.options.cpus,
                     generator=stage.generator,

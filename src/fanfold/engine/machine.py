@@ -29,10 +29,11 @@ from fanfold.engine.condemning import Condemning
 from fanfold.engine.held import HeldBlocks
 from fanfold.engine.ledger import Ledger
 from fanfold.engine.membership import Membership
+from fanfold.engine.patience import Patience
 from fanfold.engine.probe import Probe
 from fanfold.engine.program import lower
 from fanfold.engine.queues import make_queue
-from fanfold.engine.ready import ReadyQueue, Retry
+from fanfold.engine.ready import Entry, ReadyQueue, Retry
 from fanfold.engine.resolve import Resolvers
 from fanfold.engine.roots import Roots
 from fanfold.engine.settling import PlacedStream, Settling
@@ -83,6 +84,7 @@ class Machine:
             )
             for call in plan.calls()
         }
+        self._patience = Patience()
         self._retries = {call.index: plan.stages[call.stage].retries for call in plan.calls()}
         self.items_per_level = [0] * len(plan.levels)
         self.held = HeldBlocks()
@@ -314,11 +316,17 @@ class Machine:
         queue = self.queues[batch.call]
         dead = queue.dead
         failed: dict[Chunk, int] = {}
+        later: list[Entry] = []
         for task, failure in event.failures:
             chunk, offset = batch.find(task)
             failed[chunk] = failed.get(chunk, 0) | 1 << offset
-            if not dead(chunk) >> offset & 1:
+            if dead(chunk) >> offset & 1:
+                continue
+            if self._patience.lasts(batch.call, chunk, offset, failure, event.time_s):
+                later.append((chunk, 1 << offset))
+            else:
                 self._task_failed(batch, chunk, 1 << offset, failure)
+        self._put_off(batch, later)
         output = self.program.call_outputs[batch.call][0]
         streams = self._placed(event.streams)
         row = live = done = 0
@@ -376,14 +384,33 @@ class Machine:
         if batch is None:
             return
         self.counts[batch.call].busy_s += event.busy_s
+        later: list[Entry] = []
         for chunk, bits in batch.entries:
             for offset in bit_positions(bits & ~self.queues[batch.call].dead(chunk)):
-                if batch.count == 1:
+                if self._patience.lasts(batch.call, chunk, offset, event.failure, event.time_s):
+                    later.append((chunk, 1 << offset))
+                elif batch.count == 1 or event.failure.after_s is not None:
                     self._task_failed(batch, chunk, 1 << offset, event.failure)
                 else:
                     self.queues[batch.call].alone.append(
                         Retry(chunk, 1 << offset, batch.attempt + 1)
                     )
+        self._put_off(batch, later)
+
+    def _put_off(self, batch: Batch, entries: list[Entry]) -> None:
+        """Items are to be tried again later, as if they had not been tried."""
+        queue, output = self.queues[batch.call], self.program.call_outputs[batch.call][0]
+        fresh: list[Entry] = []
+        for chunk, bit in entries:
+            self.settling.unneeded(chunk, output, bit & ~chunk.ended)
+            if bit & queue.dead(chunk):
+                continue
+            if batch.alone or bit & self._begun(batch.call, chunk):  # it goes on from there
+                attempt = batch.attempt + 1
+                queue.alone.append(Retry(chunk, bit, attempt, batch.deaths, batch.errors))
+            else:
+                fresh.append((chunk, bit))
+        queue.push_back(fresh)
 
     def _task_failed(self, batch: Batch, chunk: Chunk, bit: int, failure: Failure) -> None:
         """A task failed by itself: it is tried again, if its stage says so."""

@@ -88,7 +88,10 @@ class ReadyQueue:
         """Items that were taken but not run go to the head again, in their order."""
         head = self.head() or 0
         for chunk, bits in reversed(entries):
-            self._runs.appendleft((head, chunk, bits))
+            if self._runs and self._runs[0][1] is chunk:  # siblings stay in their order
+                self._runs[0] = (head, chunk, bits | self._runs[0][2])
+            else:
+                self._runs.appendleft((head, chunk, bits))
             self.count += bits.bit_count()
             chunk.done[self._probe.taken] &= ~bits
 

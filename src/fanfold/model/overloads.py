@@ -71,6 +71,7 @@ class Options(TypedDict, total=False):
     on_error: Literal["fail", "stop"]
     probe: int
     max_in_flight: int
+    rate_limit: float | str | None
     identities: bool
 
 

@@ -110,6 +110,7 @@ def _replaced(stage: StageDefinition, replacement: Any) -> StageDefinition:
             "batch_bytes": old.batch_bytes,
             "batch_by": old.batch_by,
             "linger_s": old.linger_s,
+            "rate_limit": old.rate_limit,
             "replicas": old.replicas,
             "cpus": old.cpus,
             "outputs": outputs,

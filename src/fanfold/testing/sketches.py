@@ -27,6 +27,7 @@ class StageSketch:
     batch_by: str | None = None
     """A key of :data:`GROUPERS`."""
     linger_s: float | None = None
+    rate_limit: float | None = None
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,7 @@ def _make_stage(index: int, sketch: StageSketch) -> Any:
     options: dict[str, Any] = {
         "name": f"{sketch.kind}{index}",
         "replicas": sketch.replicas,
+        "rate_limit": sketch.rate_limit,
     }
     if sketch.batch_size is not None:
         options["batch_size"] = sketch.batch_size

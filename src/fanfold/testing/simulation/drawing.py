@@ -45,6 +45,7 @@ SIZES: Final = (
 SPANS: Final = (1, 2, 5, 30, SPAN)
 BATCHES_BYTES: Final = (None, None, 8, 20, 60, 150, 1_000)
 LINGERS_S: Final = (None, 0.0, 0.000_1, 0.05, 0.4, 30.0)
+RATES: Final = (0.2, 3.0, 50.0, 2_000.0)
 PACES_S: Final = (0.0, 0.000_01, 0.001, 0.02, 0.3)
 
 
@@ -93,7 +94,8 @@ def draw_case(seed: int, limits: Limits | None = None) -> Case:
     span = SPAN if limits is WIDE else random.choice(SPANS)
     faults = _faults(die, workers)
     budget = random.choice(BUDGETS)
-    return Case(seed, _forming(random, sketch), timing, faults, span, budget)
+    sketch = _limited(random, _forming(random, sketch))
+    return Case(seed, sketch, timing, faults, span, budget)
 
 
 def _forming(random: Random, sketch: Sketch) -> Sketch:
@@ -113,6 +115,16 @@ def _forming(random: Random, sketch: Sketch) -> Sketch:
                 build(_with_stage(sketch, index, grouped)).plan()
                 sketch = _with_stage(sketch, index, grouped)
     return sketch
+
+
+def _limited(random: Random, sketch: Sketch) -> Sketch:
+    """The same with rate limits, in a sixth of the cases."""
+    if random.random() > 0.16:
+        return sketch
+    stages = (
+        replace(stage, rate_limit=random.choice((None, *RATES))) for stage in sketch.stages
+    )
+    return replace(sketch, stages=tuple(stages))
 
 
 def _with_stage(sketch: Sketch, index: int, stage: StageSketch) -> Sketch:
