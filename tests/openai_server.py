@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+TURNS: Final = 20
+"""Turns of the event loop in which all that it has begun has come to pass."""
 PATH: Final = "/v1/chat/completions"
 
 
@@ -139,8 +141,10 @@ class ModelServer:
         await self._over.wait()
         server.close()
         ticking.cancel()
-        for task in list(connections):
-            task.cancel()
+        for _ in range(TURNS):  # who was just let in becomes a task only some turns later
+            for task in list(connections):
+                task.cancel()
+            await asyncio.sleep(0)
         await asyncio.gather(ticking, *connections, return_exceptions=True)
         self._waiting.clear()
         self._decoding.clear()
@@ -270,7 +274,9 @@ def _send(
 ) -> None:
     body = json.dumps(value).encode()
     more = "".join(f"{name}: {text}\r\n" for name, text in headers.items())
-    head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    head = (
+        f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    )
     writer.write(f"{head}{more}\r\n".encode() + body)
 
 

@@ -124,7 +124,9 @@ class RetryLater(Exception):
 
     def __init__(self, after_s: float, cause: str | BaseException = "") -> None:
         if not (isinstance(after_s, (int, float)) and 0 <= after_s < inf):
-            raise ValueError(f"RetryLater: after_s={after_s!r} is not a number of seconds from 0 on")
+            raise ValueError(
+                f"RetryLater: after_s={after_s!r} is not a number of seconds from 0 on"
+            )
         super().__init__(after_s, cause)
         self.after_s = float(after_s)
         self.cause = cause

@@ -269,13 +269,18 @@ class StageRunner:
         if isinstance(error, NotDeterministic):
             return Failure(kind="not_deterministic", message=str(error), worker=self._worker)
         failure = Failure.from_exception(error, worker=self._worker)
-        after_s = asked_wait_s(error)
+        after_s = self._heed(error)
         if after_s is None:
             return failure
         begun = not isinstance(error, NotBegun)
-        if begun:
-            self._rest.begin(after_s)
         return replace(failure, kind="put_off", after_s=after_s, attempts=int(begun))
+
+    def _heed(self, error: BaseException) -> float | None:
+        """Begin a pause, if an exception asks for one; how long it is to be."""
+        after_s = asked_wait_s(error)
+        if after_s is not None and not isinstance(error, NotBegun):
+            self._rest.begin(after_s)
+        return after_s
 
 
 def show_failed_close(worker: str) -> None:

@@ -106,7 +106,9 @@ def _rate(per_s: float) -> str:
     """A rate in the largest numbers that read well."""
     if per_s >= 1:
         return f"{per_s:g} calls a second"
-    return f"{per_s * 60:g} calls a minute" if per_s * 60 >= 1 else f"{per_s * 3600:g} calls an hour"
+    return (
+        f"{per_s * 60:g} calls a minute" if per_s * 60 >= 1 else f"{per_s * 3600:g} calls an hour"
+    )
 
 
 def _taken(stage: StageSpec) -> str:

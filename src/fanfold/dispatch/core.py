@@ -19,8 +19,7 @@ Policy
   one.
 * Nothing that makes values begins without credit (:mod:`fanfold.dispatch.credits`), but for one item at a time
   of the oldest open root. Stages nearer to the end of a pipeline come first, since they let values go.
-* Where a stage has a rate limit, or its service wants to be asked later, calls begin when the pool's gate opens
-  (:mod:`fanfold.dispatch.rates`); :attr:`Core.due_s` says when.
+* Calls of a stage with a rate limit, or whose service wants a pause, begin as :mod:`fanfold.dispatch.rates` says.
 * Items that must run alone (after an exception or a death) get a worker with nothing else at it.
 """
 
@@ -301,8 +300,7 @@ class Core:
         if wait is not None and batch is not None:
             self._pool_of_call[batch.call].put_off(wait.until_s)
             if self._credits is not None:
-                tasks = wait.tasks if isinstance(event, TasksFinished) else batch.count
-                self._credits.put_off(event.batch, tasks)
+                self._credits.put_off(event.batch, wait.tasks or batch.count)
 
     def _batch_ended(self, event: BatchFinished | BatchRaised) -> None:
         worker = self._worker_of.pop(event.batch, None)
@@ -357,9 +355,9 @@ class Core:
         waiting = alone = 0
         for queue in pool.queues:
             waiting += queue.count
-            alone += len(queue.alone)
-        if alone:
-            self._serve_alone(pool, time_s, commands)
+            alone += sum(not retry.company for retry in queue.alone) if queue.alone else 0
+        if any(queue.alone for queue in pool.queues):
+            self._serve_again(pool, time_s, commands, 1 if alone else pool.max_in_flight)
         if waiting:
             # Nothing is sent ahead while items wait to run alone, or no worker would ever be free for them.
             self._serve_batches(pool, time_s, commands, 1 if alone else pool.held)
@@ -373,15 +371,24 @@ class Core:
                 return
         self._note_idle(pool, NO_INPUT, time_s)
 
-    def _serve_alone(self, pool: Pool, time_s: float, commands: list[Command]) -> None:
-        """Items that must run alone go to workers that hold nothing."""
+    def _serve_again(self, pool: Pool, time_s: float, commands: list[Command], most: int) -> None:
+        """Items that must run alone go to workers that hold nothing, others to those that run fewer than ``most``."""
         for worker in pool.workers:
-            if worker.ready and not worker.batches and not pool.closed(time_s):
-                for call in pool.calls:
-                    started = self.machine.take_alone(call)
-                    if started is not None:
-                        self._start(worker, started, time_s, commands, alone=True)
+            if not worker.ready or worker.alone:
+                continue
+            if worker.batches or not self._start_again(pool, worker, time_s, commands, False):
+                while len(worker.batches) < most:
+                    if not self._start_again(pool, worker, time_s, commands, True):
                         break
+
+    def _start_again(
+        self, pool: Pool, worker: Worker, time_s: float, commands: list[Command], company: bool
+    ) -> bool:
+        takes = (self.machine.take_alone(call, company=company) for call in pool.calls)
+        started = None if pool.closed(time_s) else next(filter(None, takes), None)
+        if started is not None:
+            self._start(worker, started, time_s, commands, alone=not company)
+        return started is not None
 
     def _serve_batches(
         self, pool: Pool, time_s: float, commands: list[Command], ahead: int

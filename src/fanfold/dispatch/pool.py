@@ -140,8 +140,8 @@ class Pool:
     """Why its idle workers are idle, if all of them are noted as such."""
 
     def __post_init__(self) -> None:
-        if self.gate is not None:
-            self.ahead = 1
+        if self.gate is not None or (self.max_in_flight > 1 and self.batch_size is None):
+            self.ahead = 1  # what lay ahead would wait for a slow call, though others have room
 
     @property
     def opens_s(self) -> float:
@@ -180,6 +180,6 @@ class Pool:
         if items:
             per_item = busy_s / items
             self.item_s = per_item if self.item_s is None else 0.7 * self.item_s + 0.3 * per_item
-            if self.batch_size is not None and busy_s > 0 and self.gate is None:
+            if self.batch_size is not None and busy_s > 0 and self.ahead > 1:
                 batch_s = max(self.item_s * self.batch_size, LEAD_S / AHEAD_LIMIT)
                 self.ahead = max(AHEAD, round(LEAD_S / batch_s))

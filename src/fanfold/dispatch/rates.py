@@ -61,15 +61,13 @@ class Asked(NamedTuple):
     """What an event says of a service that wants to be asked later."""
 
     tasks: int
-    """How many tasks of the batch were put off."""
+    """How many tasks of the batch were put off; 0: all of them."""
     until_s: float
 
 
 def asked(event: TasksFinished | BatchRaised) -> Asked | None:
     """Whether tasks were put off, and until when; what nobody waits for is left out."""
-    if isinstance(event, BatchRaised):
-        failures = [event.failure]
-    else:
-        failures = [failure for _, failure in event.failures] if event.failures else []
+    raised = isinstance(event, BatchRaised)
+    failures = [event.failure] if raised else [failure for _, failure in event.failures]
     waits = [f.after_s for f in failures if f.after_s is not None and f.after_s <= LONGEST_WAIT_S]
-    return Asked(len(waits), event.time_s + max(waits)) if waits else None
+    return Asked(0 if raised else len(waits), event.time_s + max(waits)) if waits else None

@@ -86,6 +86,12 @@ class Machine:
         }
         self._patience = Patience()
         self._retries = {call.index: plan.stages[call.stage].retries for call in plan.calls()}
+        self._going = {
+            call.index
+            for call in plan.calls()
+            if (stage := plan.stages[call.stage]).asynchronous and stage.batch_size is None
+        }
+        """Calls of which workers have several items going, each a call of the user's code by itself."""
         self.items_per_level = [0] * len(plan.levels)
         self.held = HeldBlocks()
         self.resolvers = Resolvers(self.program)
@@ -149,11 +155,11 @@ class Machine:
         entries, count = self.queues[call].take(limit)
         return self._ledger.start(call, entries, count) if count else None
 
-    def take_alone(self, call: int) -> RunBatch | None:
-        """Take one item that must run alone."""
+    def take_alone(self, call: int, *, company: bool = False) -> RunBatch | None:
+        """Take one item that must run alone, or that may have company."""
         retries = self.queues[call].alone
-        while retries:
-            retry = retries.popleft()
+        for retry in [one for one in retries if one.company is company]:
+            retries.remove(retry)
             if not retry.bit & self.queues[call].dead(retry.chunk):
                 return self._ledger.start(call, [(retry.chunk, retry.bit)], 1, retry)
         return None
@@ -405,9 +411,8 @@ class Machine:
             self.settling.unneeded(chunk, output, bit & ~chunk.ended)
             if bit & queue.dead(chunk):
                 continue
-            if batch.alone or bit & self._begun(batch.call, chunk):  # it goes on from there
-                attempt = batch.attempt + 1
-                queue.alone.append(Retry(chunk, bit, attempt, batch.deaths, batch.errors))
+            if batch.attempt > 1 or bit & self._begun(batch.call, chunk):  # it goes on from there
+                queue.alone.append(self._again(batch, chunk, bit, errors=batch.errors))
             else:
                 fresh.append((chunk, bit))
         queue.push_back(fresh)
@@ -415,11 +420,15 @@ class Machine:
     def _task_failed(self, batch: Batch, chunk: Chunk, bit: int, failure: Failure) -> None:
         """A task failed by itself: it is tried again, if its stage says so."""
         if failure.kind == "raised" and batch.errors < self._retries[batch.call]:
-            self.queues[batch.call].alone.append(
-                Retry(chunk, bit, batch.attempt + 1, batch.deaths, batch.errors + 1)
-            )
+            retry = self._again(batch, chunk, bit, errors=batch.errors + 1)
+            self.queues[batch.call].alone.append(retry)
         else:
             self._fail_item(batch, chunk, bit, failure)
+
+    def _again(self, batch: Batch, chunk: Chunk, bit: int, errors: int) -> Retry:
+        """The next attempt at an item that came to its end at a worker."""
+        company = batch.call in self._going and not batch.deaths
+        return Retry(chunk, bit, batch.attempt + 1, batch.deaths, errors, company)
 
     def _fail_item(self, batch: Batch, chunk: Chunk, bit: int, failure: Failure) -> None:
         name = self.counts[batch.call].name

@@ -121,9 +121,7 @@ def _limited(random: Random, sketch: Sketch) -> Sketch:
     """The same with rate limits, in a sixth of the cases."""
     if random.random() > 0.16:
         return sketch
-    stages = (
-        replace(stage, rate_limit=random.choice((None, *RATES))) for stage in sketch.stages
-    )
+    stages = (replace(stage, rate_limit=random.choice((None, *RATES))) for stage in sketch.stages)
     return replace(sketch, stages=tuple(stages))
 
 
