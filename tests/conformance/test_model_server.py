@@ -1,7 +1,7 @@
 """Asynchronous stages that ask a model server with continuous batching, over HTTP on the loopback interface.
 
-What a run makes of the server's answers, its refusals and its end. Times are never measured: the server counts, and
-answers when the test lets it.
+What a run makes of the server's answers, its refusals and its end. Times are never measured: the server counts,
+and answers when the test lets it.
 """
 
 from __future__ import annotations

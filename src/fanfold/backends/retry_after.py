@@ -1,7 +1,7 @@
 """What an exception says of when a service is to be asked again, and how a worker heeds it.
 
-Owns the reading of :class:`fanfold.failures.RetryLater` and of HTTP answers with a ``Retry-After`` header, which
-exceptions of HTTP clients carry. No client is imported: what looks like an answer is read as one.
+Owns the reading of :class:`fanfold.failures.RetryLater` and of HTTP answers with a ``Retry-After`` header,
+which exceptions of HTTP clients carry. No client is imported: what looks like an answer is read as one.
 """
 
 from __future__ import annotations
@@ -59,8 +59,9 @@ class Rest:
 def asked_wait_s(error: BaseException) -> float | None:
     """How long to wait before an exception's item is tried again; None if it says nothing of that.
 
-    Besides ``RetryLater`` these are exceptions with the answer of an HTTP server: with ``response`` (httpx, requests,
-    openai) or being one themselves (aiohttp, urllib), with the status of an error, and a header that says when.
+    Besides ``RetryLater`` these are exceptions with the answer of an HTTP server: with ``response`` (httpx,
+    requests, openai) or being one themselves (aiohttp, urllib), with the status of an error, and a header that
+    says when.
     """
     if isinstance(error, RetryLater):
         return max(LEAST_WAIT_S, error.after_s)

@@ -17,8 +17,8 @@ Rules
 7. An exception is never a value. An ``ItemFailure`` or ``ParentFailure`` in the place of an item, an output
    or a child fails that task as if it were raised, and so does a ``RetryLater``; any other exception there
    breaks the contract. Of several in one task's results a parent failure decides.
-8. Where the service that a stage asks wants to be asked later, its task fails as *put off*, and so does every call
-   that would begin before then: it is not made, and its record says so.
+8. Where the service that a stage asks wants to be asked later, its task fails as *put off*, and so does every
+   call that would begin before then: it is not made, and its record says so.
 """
 
 from __future__ import annotations

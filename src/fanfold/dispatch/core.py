@@ -19,7 +19,7 @@ Policy
   one.
 * Nothing that makes values begins without credit (:mod:`fanfold.dispatch.credits`), but for one item at a time
   of the oldest open root. Stages nearer to the end of a pipeline come first, since they let values go.
-* Calls of a stage with a rate limit, or whose service wants a pause, begin as :mod:`fanfold.dispatch.rates` says.
+* Calls of a stage with a rate, or whose service wants a pause, begin as :mod:`fanfold.dispatch.rates` says.
 * Items that must run alone (after an exception or a death) get a worker with nothing else at it.
 """
 
@@ -150,7 +150,7 @@ class Core:
         }
         self._lingering = Lingering(linger_s) if linger_s else None
         self.due_s: float | None = None
-        """When to dispatch again though nothing happens: a batch has lingered long enough, or a call may begin."""
+        """When to dispatch again though nothing happens: a batch has lingered enough, or a call may begin."""
         self._exhausted = False
         self._dropped = False
         """Whether this dispatch met a queue that held nothing but items whose roots have ended."""
@@ -365,14 +365,13 @@ class Core:
             self._look_again(pool.opens_s)
             self._note_idle(pool, RATE_LIMIT, time_s)
             return
-        if waiting:
-            if any(queue.count for queue in pool.queues) and not pool.lingers:
-                self._note_idle(pool, DOWNSTREAM_FULL, time_s)
-                return
+        if any(queue.count for queue in pool.queues) and not pool.lingers:
+            self._note_idle(pool, DOWNSTREAM_FULL, time_s)
+            return
         self._note_idle(pool, NO_INPUT, time_s)
 
     def _serve_again(self, pool: Pool, time_s: float, commands: list[Command], most: int) -> None:
-        """Items that must run alone go to workers that hold nothing, others to those that run fewer than ``most``."""
+        """Items that must run alone go to workers that hold nothing, others to those below ``most``."""
         for worker in pool.workers:
             if not worker.ready or worker.alone:
                 continue

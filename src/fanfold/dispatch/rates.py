@@ -1,12 +1,12 @@
-"""When the calls of a rate-limited stage, or of one whose service is busy, may begin. Pure; time arrives as values.
+"""When calls of a rate-limited stage, or of one whose service is busy, may begin. Pure; time arrives as values.
 
 Owns a pool's gate. What waits before it stays in the ready queue, at no worker, so it is neither busy nor holds
 anything that was not granted. A rate is kept for the whole pool at the one place where its calls begin, so how
 many replicas there are, and whether that changes, does not matter.
 
-* With a rate, the gate opens for one call at a time. Openings are a full spacing apart; an opening that is used
-  late, by :data:`LATE_S` at most, does not delay the next, or whoever looks seldom would lose pace. So in any
-  time ``t`` at most ``rate * (t + LATE_S) + 1`` calls begin, and a pool that had nothing to do saves nothing up.
+* With a rate, the gate opens for one call at a time. Openings are a full spacing apart; one that is used late,
+  by :data:`LATE_S` at most, does not delay the next, or whoever looks seldom would lose pace. So in any time
+  ``t`` at most ``rate * (t + LATE_S) + 1`` calls begin, and a pool that had nothing to do saves nothing up.
 * A pool that was put off (:class:`fanfold.failures.RetryLater`) has its gate closed until then.
 * Calls begin as soon as they are sent: a pool with a gate gets one call in a message, and nothing ahead. The
   price is that its workers wait for transport between two calls.
@@ -67,7 +67,10 @@ class Asked(NamedTuple):
 
 def asked(event: TasksFinished | BatchRaised) -> Asked | None:
     """Whether tasks were put off, and until when; what nobody waits for is left out."""
-    raised = isinstance(event, BatchRaised)
-    failures = [event.failure] if raised else [failure for _, failure in event.failures]
+    if isinstance(event, BatchRaised):
+        failures = [event.failure]
+    else:
+        failures = [failure for _, failure in event.failures]
     waits = [f.after_s for f in failures if f.after_s is not None and f.after_s <= LONGEST_WAIT_S]
-    return Asked(0 if raised else len(waits), event.time_s + max(waits)) if waits else None
+    tasks = 0 if isinstance(event, BatchRaised) else len(waits)
+    return Asked(tasks, event.time_s + max(waits)) if waits else None

@@ -72,8 +72,13 @@ def test_an_exception_says_when(error, after_s):
 
 
 def test_a_date_without_the_servers_clock_is_read_by_this_one():
-    assert asked_wait_s(AnswerError(503, {"retry-after": "Tue, 01 Jan 2002 00:00:00 GMT"})) == LEAST_WAIT_S
-    assert (asked_wait_s(AnswerError(503, {"retry-after": "Fri, 01 Jan 2100 00:00:00 GMT"})) or 0) > 1e8
+    assert (
+        asked_wait_s(AnswerError(503, {"retry-after": "Tue, 01 Jan 2002 00:00:00 GMT"}))
+        == LEAST_WAIT_S
+    )
+    assert (
+        asked_wait_s(AnswerError(503, {"retry-after": "Fri, 01 Jan 2100 00:00:00 GMT"})) or 0
+    ) > 1e8
 
 
 def test_an_exception_that_raises_when_it_is_asked_says_nothing():
