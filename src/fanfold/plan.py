@@ -82,6 +82,8 @@ class StageSpec:
     """Given an item's first input: only items for which it gives equal values share a batch."""
     linger_s: float | None = None
     """How long a batch that is not full waits for more while a worker is idle."""
+    rate_limit: float | None = None
+    """How many calls of the entry point may begin per second, in all workers together; None: any number."""
     replicas: int = 1
     cpus: int = 1
     """Cores that one replica may keep busy; OpenMP, BLAS and the like are sized to it."""

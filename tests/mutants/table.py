@@ -19,6 +19,7 @@ from tests.mutants.membership import MEMBERSHIP
 from tests.mutants.memory import MEMORY
 from tests.mutants.mutant import Mutant as Mutant
 from tests.mutants.outcomes import OUTCOMES
+from tests.mutants.rates import RATES
 from tests.mutants.work import DEAD_WORK, PROBE, VALUES, WORK
 
 MUTANTS: Final = (
@@ -27,6 +28,7 @@ MUTANTS: Final = (
     *FAILURES,
     *WORK,
     *BATCHES,
+    *RATES,
     *DEAD_WORK,
     *PROBE,
     *VALUES,

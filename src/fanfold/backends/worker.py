@@ -15,8 +15,10 @@ Rules
 5. Of each task's children the first ``skip`` were released by an earlier attempt, and are not again.
 6. What a stage may ask of its surroundings (:mod:`fanfold.stage_context`) is there while its code runs.
 7. An exception is never a value. An ``ItemFailure`` or ``ParentFailure`` in the place of an item, an output
-   or a child fails that task as if it were raised; any other exception there breaks the contract. Of several
-   in one task's results a parent failure decides.
+   or a child fails that task as if it were raised, and so does a ``RetryLater``; any other exception there
+   breaks the contract. Of several in one task's results a parent failure decides.
+8. Where the service that a stage asks wants to be asked later, its task fails as *put off*, and so does every
+   call that would begin before then: it is not made, and its record says so.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from fanfold.backends.base import NO_RUN, RunFacts
@@ -41,6 +44,7 @@ from fanfold.backends.delivery import Delivery, Emit
 from fanfold.backends.opening import (
     ContractBroken,
 )
+from fanfold.backends.retry_after import NotBegun, Rest, asked_wait_s
 from fanfold.backends.stage_plan import StagePlan
 from fanfold.backends.values import Values
 from fanfold.errors import UsageError
@@ -88,6 +92,7 @@ class StageRunner:
         self._contain = contain
         self._once = once
         self._clock = clock
+        self._rest = Rest(clock)
         self._function: Callable[..., Any] | None = None
         self._instance: Any = None
         self._static: dict[int, Mapping[str, Any]] = {}
@@ -218,6 +223,7 @@ class StageRunner:
             self._clock,
             self.trimmed,
             self.room,
+            self._rest.check,
         )
 
     def _blame(self, run: BatchRun, error: BaseException) -> bool:
@@ -262,7 +268,19 @@ class StageRunner:
             raise error
         if isinstance(error, NotDeterministic):
             return Failure(kind="not_deterministic", message=str(error), worker=self._worker)
-        return Failure.from_exception(error, worker=self._worker)
+        failure = Failure.from_exception(error, worker=self._worker)
+        after_s = self._heed(error)
+        if after_s is None:
+            return failure
+        begun = not isinstance(error, NotBegun)
+        return replace(failure, kind="put_off", after_s=after_s, attempts=int(begun))
+
+    def _heed(self, error: BaseException) -> float | None:
+        """Begin a pause, if an exception asks for one; how long it is to be."""
+        after_s = asked_wait_s(error)
+        if after_s is not None and not isinstance(error, NotBegun):
+            self._rest.begin(after_s)
+        return after_s
 
 
 def show_failed_close(worker: str) -> None:

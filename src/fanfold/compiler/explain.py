@@ -98,6 +98,20 @@ def _input(plan: Plan, call: CallNode, position: int) -> str:
 
 
 def _how(stage: StageSpec) -> str:
+    rate = "" if stage.rate_limit is None else f", at most {_rate(stage.rate_limit)}"
+    return _taken(stage) + rate
+
+
+def _rate(per_s: float) -> str:
+    """A rate in the largest numbers that read well."""
+    if per_s >= 1:
+        return f"{per_s:g} calls a second"
+    return (
+        f"{per_s * 60:g} calls a minute" if per_s * 60 >= 1 else f"{per_s * 3600:g} calls an hour"
+    )
+
+
+def _taken(stage: StageSpec) -> str:
     if stage.generator:
         return "one item at a time, yields children"
     if stage.batch_size is not None:

@@ -349,6 +349,7 @@ class _Lowering:
                     max_batch_cost=stage.options.max_batch_cost,
                     batch_by=stage.options.batch_by,
                     linger_s=stage.options.linger_s,
+                    rate_limit=stage.options.rate_limit,
                     replicas=stage.options.replicas,
                     cpus=stage.options.cpus,
                     generator=stage.generator,

@@ -13,21 +13,22 @@ Policy
   waited so long, or nothing more can come: the source is exhausted or there is no room, and no call above runs
   anything or has anything ready that is not paused. :attr:`Core.due_s` says when to look again.
 * A stage that takes one item at a time gets several in one message when they are short (about
-  :data:`MESSAGE_S` of work), each of which still runs, fails and is reported by itself.
+  :data:`~fanfold.dispatch.pool.MESSAGE_S` of work), each of which still runs, fails and is reported by itself.
 * A call pauses while one that consumes its output has a long queue (:meth:`Core._backlog`). What is queued
   can always run, so the pause always ends; it keeps intermediate values few where a fast stage feeds a slow
   one.
 * Nothing that makes values begins without credit (:mod:`fanfold.dispatch.credits`), but for one item at a time
   of the oldest open root. Stages nearer to the end of a pipeline come first, since they let values go.
+* Calls of a stage with a rate, or whose service wants a pause, begin as :mod:`fanfold.dispatch.rates` says.
 * Items that must run alone (after an exception or a death) get a worker with nothing else at it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from collections.abc import Sequence
+from typing import Final
 
-from fanfold.dispatch.credits import Credits, Spilling
+from fanfold.dispatch.credits import Credits, Spilling, size_bytes
 from fanfold.dispatch.feeding import consuming_calls, level, producing_calls
 from fanfold.dispatch.linger import Lingering
 from fanfold.dispatch.pool import (
@@ -35,9 +36,12 @@ from fanfold.dispatch.pool import (
     DOWNSTREAM_FULL,
     FINISHED,
     NO_INPUT,
+    RATE_LIMIT,
     Pool,
     Worker,
+    WorkerLike,
 )
+from fanfold.dispatch.rates import asked, gate
 from fanfold.dispatch.stopping import ON_REQUEST, Stopping, StopRules
 from fanfold.engine.chunks import SPAN
 from fanfold.engine.commands import (
@@ -68,31 +72,16 @@ from fanfold.protocol import (
     RootsCommitted,
     RunBatch,
     SourceExhausted,
-    StreamRows,
     TasksFinished,
     WorkerDied,
     WorkerFailed,
     WorkerStarted,
 )
 
-MESSAGE_S: Final = 0.01
-"""Work worth sending in one message to a worker that takes one item at a time."""
-MESSAGE_ITEMS: Final = 1024
 BACKLOG_BATCHES: Final = 8
 """Full batches per replica that may wait at a call before its producers pause."""
 OPEN_ROOTS: Final = 64
 """Roots open beyond what the calls at the root level can hold at their workers."""
-
-
-class WorkerLike(Protocol):
-    """What the core must know of a worker."""
-
-    @property
-    def worker(self) -> int: ...
-    @property
-    def stage(self) -> int: ...
-    @property
-    def name(self) -> str: ...
 
 
 class Core:
@@ -131,6 +120,7 @@ class Core:
                 stage.max_in_flight,
                 queues,
                 lingers=stage.linger_s is not None,
+                gate=gate(stage.rate_limit),
             )
         self._workers = {
             w.worker: Worker(w.worker, w.stage, w.name, since_s=start_s) for w in workers
@@ -160,7 +150,7 @@ class Core:
         }
         self._lingering = Lingering(linger_s) if linger_s else None
         self.due_s: float | None = None
-        """When work must be dispatched again though nothing happens: a batch has lingered long enough then."""
+        """When to dispatch again though nothing happens: a batch has lingered enough, or a call may begin."""
         self._exhausted = False
         self._dropped = False
         """Whether this dispatch met a queue that held nothing but items whose roots have ended."""
@@ -174,6 +164,8 @@ class Core:
 
     def handle(self, event: Event | DriverEvent) -> list[Command]:
         """Take one event in; return what must be done now, in order."""
+        if isinstance(event, BatchRaised) or (isinstance(event, TasksFinished) and event.failures):
+            self._heed_put_off(event)
         match event:  # the frequent ones first
             case ChildrenReleased() | ExpansionSealed() | RootsAdmitted() | RootsCommitted():
                 pass
@@ -207,9 +199,9 @@ class Core:
         if self._credits is not None:
             match event:
                 case TasksFinished() | ChildrenReleased():
-                    self._credits.made(event.batch, _size_bytes(event.streams))
+                    self._credits.made(event.batch, size_bytes(event.streams))
                 case RootsAdmitted():
-                    self._credits.admitted(len(event.keys), _size_bytes(event.streams))
+                    self._credits.admitted(len(event.keys), size_bytes(event.streams))
         commands = self._heeded(self.machine.handle(event))
         if trimmed := self.machine.take_trimmed():
             for number, tasks in trimmed.items():
@@ -228,8 +220,7 @@ class Core:
         # A queue that is found to hold nothing of use may have held back a pool that was served before it.
         while self._dropped:
             self._dropped = self._lacking = False
-            if self._lingering is not None:
-                self.due_s = None
+            self.due_s = None
             for pool in self._deepest_first:
                 if self._credits is not None and self._credits.hungry:
                     self._feed(pool, self._credits, time_s, commands)
@@ -304,6 +295,13 @@ class Core:
 
     # ------------------------------------------------------------------------------ workers
 
+    def _heed_put_off(self, event: TasksFinished | BatchRaised) -> None:
+        wait, batch = asked(event), self.machine.batches.get(event.batch)
+        if wait is not None and batch is not None:
+            self._pool_of_call[batch.call].put_off(wait.until_s)
+            if self._credits is not None:
+                self._credits.put_off(event.batch, wait.tasks or batch.count)
+
     def _batch_ended(self, event: BatchFinished | BatchRaised) -> None:
         worker = self._worker_of.pop(event.batch, None)
         if self._credits is not None:
@@ -357,26 +355,39 @@ class Core:
         waiting = alone = 0
         for queue in pool.queues:
             waiting += queue.count
-            alone += len(queue.alone)
-        if alone:
-            self._serve_alone(pool, time_s, commands)
+            alone += sum(not retry.company for retry in queue.alone) if queue.alone else 0
+        if any(queue.alone for queue in pool.queues):
+            self._serve_again(pool, time_s, commands, 1 if alone else pool.max_in_flight)
         if waiting:
             # Nothing is sent ahead while items wait to run alone, or no worker would ever be free for them.
             self._serve_batches(pool, time_s, commands, 1 if alone else pool.held)
-            if any(queue.count for queue in pool.queues) and not pool.lingers:
-                self._note_idle(pool, DOWNSTREAM_FULL, time_s)
-                return
+        if pool.closed(time_s) and any(queue.count or queue.alone for queue in pool.queues):
+            self._look_again(pool.opens_s)
+            self._note_idle(pool, RATE_LIMIT, time_s)
+            return
+        if any(queue.count for queue in pool.queues) and not pool.lingers:
+            self._note_idle(pool, DOWNSTREAM_FULL, time_s)
+            return
         self._note_idle(pool, NO_INPUT, time_s)
 
-    def _serve_alone(self, pool: Pool, time_s: float, commands: list[Command]) -> None:
-        """Items that must run alone go to workers that hold nothing."""
+    def _serve_again(self, pool: Pool, time_s: float, commands: list[Command], most: int) -> None:
+        """Items that must run alone go to workers that hold nothing, others to those below ``most``."""
         for worker in pool.workers:
-            if worker.ready and not worker.batches:
-                for call in pool.calls:
-                    started = self.machine.take_alone(call)
-                    if started is not None:
-                        self._start(worker, started, time_s, commands, alone=True)
+            if not worker.ready or worker.alone:
+                continue
+            if worker.batches or not self._start_again(pool, worker, time_s, commands, False):
+                while len(worker.batches) < most:
+                    if not self._start_again(pool, worker, time_s, commands, True):
                         break
+
+    def _start_again(
+        self, pool: Pool, worker: Worker, time_s: float, commands: list[Command], company: bool
+    ) -> bool:
+        takes = (self.machine.take_alone(call, company=company) for call in pool.calls)
+        started = None if pool.closed(time_s) else next(filter(None, takes), None)
+        if started is not None:
+            self._start(worker, started, time_s, commands, alone=not company)
+        return started is not None
 
     def _serve_batches(
         self, pool: Pool, time_s: float, commands: list[Command], ahead: int
@@ -419,6 +430,7 @@ class Core:
         if self._credits is not None:
             room = self._credits.begin(run.batch, run.call, run.count, overdraft=overdraft)
             run = run._replace(room=room)
+        self._pools[worker.stage].begin(time_s)
         worker.take(run.batch, time_s, alone=alone)
         self._worker_of[run.batch] = worker
         commands.append(StartBatch(worker.number, run))
@@ -471,6 +483,8 @@ class Core:
             for call in pool.calls:
                 if not self.machine.is_ready(call, root):
                     continue
+                if pool.closed(time_s):
+                    return  # it waits for the rate
                 idle = (w for w in pool.workers if w.ready and not w.batches)
                 worker = next(idle, None)
                 if worker is None:
@@ -490,6 +504,8 @@ class Core:
             idle: It is for a worker that has nothing to do.
         """
         oldest = chosen = None
+        if pool.closed(time_s):
+            return None
         for call, queue in zip(pool.calls, pool.queues, strict=True):
             head = queue.head()
             if head is None or (oldest is not None and head > oldest) or self._paused(call):
@@ -514,9 +530,13 @@ class Core:
         due_s = self._lingering.due_s(call, oldest)
         if time_s >= due_s:
             return False
-        if idle and (self.due_s is None or due_s < self.due_s):
-            self.due_s = due_s
+        if idle:
+            self._look_again(due_s)
         return True
+
+    def _look_again(self, due_s: float) -> None:
+        if self.due_s is None or due_s < self.due_s:
+            self.due_s = due_s
 
     def _can_come(self, call: int) -> bool:
         """Whether items may become ready at a call before anything else goes on: what is paused counts as
@@ -542,11 +562,11 @@ class Core:
         """Ready items at a consumer above which its producer pauses: some batches, and what one more batch of
         the producer is likely to add, since the consumer would run dry while it is made."""
         pool = self._pool_of_call[consumer]
-        size = pool.batch_size or self._message_items(pool)
+        size = pool.batch_size or pool.message_items()
         executed = self.machine.counts[call].executed
         added = self.machine.queues[consumer].total / executed if executed else 0
         producer = self._pool_of_call[call]
-        burst = added * (producer.batch_size or self._message_items(producer))
+        burst = added * (producer.batch_size or producer.message_items())
         places = max(1, len(pool.workers)) * pool.max_in_flight
         return BACKLOG_BATCHES * size * places + int(burst)
 
@@ -555,13 +575,7 @@ class Core:
         if pool.batch_size is not None:
             return pool.batch_size
         share = -(-self.machine.queues[call].count // (AHEAD * max(1, len(pool.workers))))
-        return max(1, min(self._message_items(pool), share))
-
-    @staticmethod
-    def _message_items(pool: Pool) -> int:
-        if pool.item_s is None or pool.max_in_flight > 1:
-            return 1  # of an asynchronous stage each result is to come by itself
-        return max(1, min(MESSAGE_ITEMS, int(MESSAGE_S / max(pool.item_s, 1e-6))))
+        return max(1, min(pool.message_items(), share))
 
     def _more_to_come(self, call: int) -> bool:
         """Whether items may still become ready at a call without its own doing."""
@@ -582,7 +596,3 @@ class Core:
         for worker in pool.workers:
             if worker.ready and not worker.batches and worker.state != reason:
                 worker.enter(reason, time_s)
-
-
-def _size_bytes(streams: Iterable[StreamRows]) -> int:
-    return sum(stream.rows.size_bytes for stream in streams if stream.rows is not None)

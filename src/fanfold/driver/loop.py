@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
@@ -190,10 +191,12 @@ class Loop:
         self._heed_stop()
         self._dispatch()
         if self._inline and not (self._moved or more):
-            raise InternalError(
-                "FF910",
-                "the run stands still: nothing runs, nothing can be admitted, not finished.",
-            )
+            if self._core.due_s is None:
+                raise InternalError(
+                    "FF910",
+                    "the run stands still: nothing runs, nothing can be admitted, not finished.",
+                )
+            time.sleep(self._patience_s())  # its backend has nobody to wait for
         now_s = self._clock()
         if now_s >= self._progress.due_s:
             statistics = self._core.statistics(now_s)

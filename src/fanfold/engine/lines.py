@@ -60,6 +60,10 @@ class Line(Protocol):
         """Add what was removed but not taken: it is next."""
         ...
 
+    def put_back(self, run: Run) -> None:
+        """Add what was taken but did not run: it is next, and siblings stay in their order."""
+        ...
+
     def remove_item(self, chunk: Chunk, item: int) -> None:
         """Remove an item (a set of one) from wherever it stands."""
         ...
@@ -89,6 +93,8 @@ class FifoLine(deque[Run]):
             first, _, left = self.popleft()
             sequence, bits = min(first, sequence), bits | left
         self.appendleft((sequence, chunk, bits))
+
+    put_back = let_through
 
     def remove_item(self, chunk: Chunk, item: int) -> None:
         """See :class:`Line`."""
@@ -180,6 +186,10 @@ class FairLine:
     def appendleft(self, run: Run, /) -> None:
         """See :class:`Line`."""
         self._front.appendleft(run)
+
+    def put_back(self, run: Run) -> None:
+        """See :class:`Line`."""
+        self._front.put_back(run)
 
     def remove_item(self, chunk: Chunk, item: int) -> None:
         """See :class:`Line`."""

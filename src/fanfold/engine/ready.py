@@ -22,7 +22,7 @@ Entry = tuple[Chunk, int]
 
 @dataclass(slots=True)
 class Retry:
-    """One item that must run alone, because a batch that held it raised or lost its worker."""
+    """One item that is taken again, in a batch of its own: one that held it raised or lost its worker."""
 
     chunk: Chunk
     bit: int
@@ -31,6 +31,8 @@ class Retry:
     """Workers that died while they ran it alone."""
     errors: int = 0
     """Exceptions that it alone raised."""
+    company: bool = False
+    """Others may be under way beside it: it raised by itself, in a stage that has several going."""
 
 
 class ReadyQueue:
@@ -70,7 +72,7 @@ class ReadyQueue:
         self._marked = 0
         """Runs up to this sequence grow no more (:meth:`mark`)."""
         self.alone: deque[Retry] = deque()
-        """Items to run one by one, each with a worker to itself."""
+        """Items to run one by one, each with a worker to itself unless it may have company."""
         self.count = 0
         """Ready items in the runs (those that died since are still counted)."""
         self.total = 0
@@ -89,7 +91,7 @@ class ReadyQueue:
         """Items that were taken but not run go to the head again, in their order."""
         head = self.head() or 0
         for chunk, bits in reversed(entries):
-            self._runs.appendleft((head, chunk, bits))
+            self._runs.put_back((head, chunk, bits))
             self.count += bits.bit_count()
             chunk.done[self._probe.taken] &= ~bits
 

@@ -38,8 +38,8 @@ class WorkerTimes:
     starting_s: float = 0.0
     busy_s: float = 0.0
     idle_s: dict[str, float] = field(default_factory=dict)
-    """By reason: ``no input`` (nothing ready for it), ``downstream full`` (its consumers are behind),
-    ``finished`` (nothing can come any more)."""
+    """By reason: ``no input`` (nothing ready for it), ``downstream full`` (its consumers are behind), ``rate
+    limit`` (no call may begin yet), ``finished`` (nothing can come any more)."""
     restarts: int = 0
 
 

@@ -7,6 +7,7 @@ pool of workers for each :class:`StageDefinition` object that a pipeline uses.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import math
@@ -43,6 +44,9 @@ _ELSEWHERE: Final = {
     "num_workers": "The number of workers that hold the stage is replicas=.",
     "setup_on_node": "It is no option but a static method of the stage's class.",
     "max_concurrency": "How many items an asynchronous stage keeps going is max_in_flight=.",
+    "rate": "How many calls may begin per second is rate_limit=.",
+    "requests_per_minute": 'How many calls may begin is rate_limit=, such as "600/min".',
+    "rpm": 'How many calls may begin is rate_limit=, such as "600/min".',
     "max_retries": "How often an item is tried again is retries=.",
 }
 """What other libraries call an option."""
@@ -79,12 +83,19 @@ class StageOptions:
     on_error: Literal["fail", "stop"] = "fail"
     probe: int = PROBE
     schedule: Literal["fifo", "fair"] = "fair"
+    rate_limit: float | None = None
+    """Calls that may begin per second, in all workers together; None: any number."""
     max_in_flight: int | None = None
     """None: :data:`MAX_IN_FLIGHT` for an asynchronous stage."""
     identities: bool | None = None
     """None: whether the stage's own code mentions ``context`` (:mod:`fanfold.model.mentions`)."""
 
 
+_SECONDS: Final = {"s": 1.0, "sec": 1.0, "second": 1.0} | {
+    **dict.fromkeys(("min", "minute"), 60.0),
+    **dict.fromkeys(("h", "hour"), 3_600.0),
+}
+"""How long the units of a rate are."""
 _SHOWN: Final = reprlib.Repr()
 """Shows anything in a few words, also what has a repr that raises."""
 
@@ -103,6 +114,7 @@ TUNABLE: Final[Mapping[str, Any]] = {
     "probe": int,
     "schedule": Literal["fifo", "fair"],
     "max_in_flight": int,
+    "rate_limit": float | str | None,
 }
 """Options that ``pipeline.using`` may change, with their types: they leave the pipeline's structure alone."""
 _FUNCTIONS: Final = {
@@ -231,6 +243,8 @@ def check_options(stage: str, options: Mapping[str, Any]) -> StageOptions:
         checked["max_batch_cost"] = _positive(stage, "max_batch_cost", checked["max_batch_cost"])
     if checked.get("linger_s") is not None:
         checked["linger_s"] = _seconds(stage, "linger_s", checked["linger_s"])
+    if checked.get("rate_limit") is not None:
+        checked["rate_limit"] = _rate(stage, checked["rate_limit"])
     if checked.get("workers", "process") not in ("process", "thread"):
         raise DefinitionError(
             "FF102",
@@ -327,6 +341,22 @@ def _seconds(stage: str, option: str, value: Any) -> float:
         return float(value)
     raise DefinitionError(
         "FF102", f"stage {stage!r}: {option}={value!r} is not a number of seconds from 0 on."
+    )
+
+
+def _rate(stage: str, value: Any) -> float:
+    """A rate as it was given, per second."""
+    number, seconds = value, 1.0
+    if isinstance(value, str):
+        text, slash, unit = value.partition("/")
+        with contextlib.suppress(ValueError, KeyError):
+            number, seconds = float(text), _SECONDS[unit.strip().lower() if slash else "s"]
+    if isinstance(number, (int, float)) and not isinstance(number, bool) and 0 < number < math.inf:
+        return number / seconds
+    raise DefinitionError(
+        "FF102",
+        f"stage {stage!r}: rate_limit={value!r} is not a rate.",
+        'Give calls per second, or text such as "10/s", "600/min" or "5000/hour".',
     )
 
 

@@ -50,6 +50,8 @@ def _stage(target: Any = _NOTHING, /, *, name: str | None = None, **options: Any
             other work waits, so that a bad document is found before the workers are full of it.
         max_in_flight: How many items (batches, with ``batch_size``) an ``async def`` stage keeps going per
             worker; 16 unless given.
+        rate_limit: How many calls may begin, in all workers together: a number per second, or text such as
+            ``"600/min"``.
         identities: Whether ``ff.context()`` tells keys and ordinals of items; by default, if the stage's own
             code mentions ``context``.
 

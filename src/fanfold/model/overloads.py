@@ -72,6 +72,7 @@ class Options(TypedDict, total=False):
     probe: int
     schedule: Literal["fifo", "fair"]
     max_in_flight: int
+    rate_limit: float | str | None
     identities: bool
 
 

@@ -112,6 +112,7 @@ def _replaced(stage: StageDefinition, replacement: Any) -> StageDefinition:
             "max_batch_cost": old.max_batch_cost,
             "batch_by": old.batch_by,
             "linger_s": old.linger_s,
+            "rate_limit": old.rate_limit,
             "replicas": old.replicas,
             "cpus": old.cpus,
             "outputs": outputs,

@@ -73,7 +73,7 @@ class WorkerReport:
     starting_s: float
     busy_s: float
     idle_s: Mapping[str, float]
-    """Seconds by reason: ``no input``, ``downstream full``, ``finished``."""
+    """Seconds by reason: ``no input``, ``downstream full``, ``rate limit``, ``finished``."""
     restarts: int
 
 

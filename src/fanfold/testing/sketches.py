@@ -30,6 +30,7 @@ class StageSketch:
     """With it, an item costs what :func:`fanfold.testing.stages.cost` tells."""
     schedule: str = "fifo"
     linger_s: float | None = None
+    rate_limit: float | None = None
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,7 @@ def _make_stage(index: int, sketch: StageSketch) -> Any:
         "name": f"{sketch.kind}{index}",
         "replicas": sketch.replicas,
         "schedule": sketch.schedule,
+        "rate_limit": sketch.rate_limit,
     }
     if sketch.batch_size is not None:
         options["batch_size"] = sketch.batch_size

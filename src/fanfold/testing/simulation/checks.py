@@ -23,6 +23,7 @@ from fanfold.sizes import row_sizes
 from fanfold.testing.comparison import compare, compare_failures
 from fanfold.testing.interpreter import Interpretation
 from fanfold.testing.observing import Observed, ObservedRun
+from fanfold.testing.simulation.rates import Rates
 from fanfold.testing.simulation.workers import SimulatedWorkers
 
 VIOLATIONS: Final = {
@@ -35,6 +36,7 @@ VIOLATIONS: Final = {
     "probe": "more items of a parent without a result were started than the probe lets, while others' waited",
     "credit": "without credit more was begun than one item of the oldest root, with nothing of it at a worker",
     "idle": "a worker has nothing to do for two dispatches while items wait for it, and no queue is long",
+    "rate": "a call began sooner than the stage's rate lets, or than its service wants to be asked",
     "linger": "a worker waits for a batch that is full, has lingered too long, or to which nothing can come",
     "limits": "a batch has more items, or more bytes, than its stage says, or items of several groups",
     "stopped": "the run was stopped, though no stage has a constructor that raises",
@@ -62,8 +64,10 @@ class Violation:
 class IdleWorkers:
     """Watches that no worker is idle while items wait for it."""
 
-    def __init__(self, plan: Plan, run: ObservedRun, workers: SimulatedWorkers) -> None:
-        self._plan, self._run, self._workers = plan, run, workers
+    def __init__(
+        self, plan: Plan, run: ObservedRun, workers: SimulatedWorkers, rates: Rates
+    ) -> None:
+        self._plan, self._run, self._workers, self._rates = plan, run, workers, rates
         self._before: dict[int, str] = {}
         self._lingering = _LingeringWorkers(plan, run)
 
@@ -90,7 +94,11 @@ class IdleWorkers:
 
     def _left_idle(self, time_s: float) -> dict[int, str]:
         """Workers that have nothing to do while items wait for them, with their stages' names."""
-        idle = self._workers.idle()
+        idle = {
+            worker: stage
+            for worker, stage in self._workers.idle().items()
+            if self._rates.allows(stage, time_s)
+        }
         if not idle:
             return {}
         calls = self._run.statistics(time_s).calls

@@ -45,6 +45,7 @@ SIZES: Final = (
 SPANS: Final = (1, 2, 5, 30, SPAN)
 BATCHES_BYTES: Final = (None, None, 8, 20, 60, 150, 1_000)
 LINGERS_S: Final = (None, 0.0, 0.000_1, 0.05, 0.4, 30.0)
+RATES: Final = (0.2, 3.0, 50.0, 2_000.0)
 PACES_S: Final = (0.0, 0.000_01, 0.001, 0.02, 0.3)
 
 
@@ -93,7 +94,7 @@ def draw_case(seed: int, limits: Limits | None = None) -> Case:
     span = SPAN if limits is WIDE else random.choice(SPANS)
     faults = _faults(die, workers)
     budget = random.choice(BUDGETS)
-    sketch = _ordered(random, _forming(random, sketch))
+    sketch = _limited(random, _ordered(random, _forming(random, sketch)))
     return Case(seed, sketch, timing, faults, span, budget)
 
 
@@ -123,6 +124,14 @@ def _ordered(random: Random, sketch: Sketch) -> Sketch:
     if random.random() < 0.5:
         return sketch
     stages = (replace(s, schedule=random.choice(("fifo", "fair"))) for s in sketch.stages)
+    return replace(sketch, stages=tuple(stages))
+
+
+def _limited(random: Random, sketch: Sketch) -> Sketch:
+    """The same with rate limits, in a sixth of the cases."""
+    if random.random() > 0.16:
+        return sketch
+    stages = (replace(stage, rate_limit=random.choice((None, *RATES))) for stage in sketch.stages)
     return replace(sketch, stages=tuple(stages))
 
 

@@ -34,6 +34,7 @@ from fanfold.testing.simulation.checks import (
     started_wrongly,
     unequal,
 )
+from fanfold.testing.simulation.rates import Rates
 from fanfold.testing.simulation.timeline import Timeline
 from fanfold.testing.simulation.workers import Heard, SimulatedWorkers
 from fanfold.testing.sketches import build, plan_of
@@ -134,6 +135,7 @@ class _Run:
             text = f"{type(error).__name__}: {error}"
             raise Violated(Violation("case", text)) from error
         self._plan = plan
+        self._rates = Rates(plan)
         self._limit = event_limit(meaning, self._workers_of(plan), len(self._case.faults))
         budget_bytes = None if self._case.budget is None else self._case.budget * ROW_BYTES
         self._run = ObservedRun(
@@ -146,7 +148,7 @@ class _Run:
         )
         if budget_bytes is not None:
             self._budget = Budget(plan, self._run, budget_bytes)
-        self._idle = IdleWorkers(plan, self._run, self._workers)
+        self._idle = IdleWorkers(plan, self._run, self._workers, self._rates)
         self._sow(len(roots))
         while not self._run.over:
             self._turn()
@@ -159,6 +161,7 @@ class _Run:
         run, timeline = self._run, self._timeline
         run.dispatch(timeline.now_s)
         self._commit_later()
+        self._demand([Violation("rate", text) for text in self._rates.complaints(timeline.now_s)])
         if self._budget is not None:
             self._demand(self._budget.complaints())
         if self._is_checked():
@@ -191,6 +194,8 @@ class _Run:
             case Heard():
                 event = self._workers.heard(thing)
                 self._note(event)
+                if not thing.late:
+                    self._rates.heard(event)
                 if self._budget is not None:
                     self._budget.heard(event)
                 self._run.take_in(event)
@@ -279,6 +284,7 @@ class _Run:
             self._write(f"{self._timeline.now_s!r} {thing!r}")
 
     def _answered(self, command: Command) -> None:
+        self._rates.answered(command)
         if self._budget is not None:
             self._budget.answered(command)
         if self._log is not None:

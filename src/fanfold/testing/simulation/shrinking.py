@@ -79,6 +79,7 @@ def reductions(case: Case) -> Iterator[Case]:
             replace(stage, max_batch_cost=None),
             replace(stage, schedule="fifo"),
             replace(stage, linger_s=None),
+            replace(stage, rate_limit=None),
         ):
             if changed != stage:
                 stages = (*sketch.stages[:index], changed, *sketch.stages[index + 1 :])

@@ -43,6 +43,8 @@ VERY_LONG_S: Final = 1e6
 """What hangs takes so long, which is no time at all here."""
 LATE_S: Final = 1e-3
 """What is late comes at least so much after the end that it should have come before."""
+AFTER_S: Final = (0.1, 3.0, 200.0)
+"""When a service wants to be asked again."""
 DISK_FULL: Final = 0.05
 """How often blocks cannot be moved out of memory."""
 INSTANT: Final = Timing()
@@ -274,6 +276,10 @@ class SimulatedWorkers:
             return
         state.running = True
         self.items_started[batch.call] += self._teller.to_run(batch)
+        if fault == "put_off":
+            first = self._random.randrange(batch.count)
+            self.items_lost[batch.call] += batch.count - first
+            self._teller.put_off(batch.batch, first, self._random.choice(AFTER_S))
         told = self._teller.run(batch)
         events: list[Event] = [*told.events]
         if fault in ("death_while", "late"):
@@ -295,7 +301,7 @@ class SimulatedWorkers:
             end = told.events[-1]
             assert isinstance(end, (BatchFinished, BatchRaised)), "a batch ends with its end"
             events[-1] = end._replace(busy_s=span_s)
-            if batch.room is not None and fault in (None, "hang"):
+            if batch.room is not None and fault in (None, "hang", "put_off"):
                 self._rooms[batch.batch] = batch.room
                 self._tell_until_paused(worker, batch, [*told.events[:-1], events[-1]], span_s)
                 return
