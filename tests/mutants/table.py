@@ -19,6 +19,7 @@ from tests.mutants.membership import MEMBERSHIP
 from tests.mutants.memory import MEMORY
 from tests.mutants.mutant import Mutant as Mutant
 from tests.mutants.outcomes import OUTCOMES
+from tests.mutants.recycling import RECYCLING
 from tests.mutants.work import DEAD_WORK, PROBE, VALUES, WORK
 
 MUTANTS: Final = (
@@ -31,4 +32,5 @@ MUTANTS: Final = (
     *PROBE,
     *VALUES,
     *MEMORY,
+    *RECYCLING,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from fanfold.engine.ready import ReadyQueue
 from fanfold.engine.statistics import WorkerTimes
@@ -21,6 +21,17 @@ NO_INPUT: Final = "no input"
 DOWNSTREAM_FULL: Final = "downstream full"
 FINISHED: Final = "finished"
 DEAD: Final = "dead"
+
+
+class WorkerLike(Protocol):
+    """What the core must know of a worker."""
+
+    @property
+    def worker(self) -> int: ...
+    @property
+    def stage(self) -> int: ...
+    @property
+    def name(self) -> str: ...
 
 
 @dataclass(slots=True)
@@ -41,6 +52,14 @@ class Worker:
     since_s: float = 0.0
     spent_s: dict[str, float] = field(default_factory=dict)
     restarts: int = 0
+    leaving: bool = False
+    """It ends what it holds, and is replaced then (:mod:`fanfold.dispatch.recycling`)."""
+    recycled: int = 0
+
+    @property
+    def open(self) -> bool:
+        """Whether it may be given work."""
+        return self.ready and not self.leaving
 
     def enter(self, state: str, time_s: float) -> None:
         """Note a change of state."""
@@ -83,6 +102,12 @@ class Worker:
         self.enter(DEAD, time_s)
         return held
 
+    def recycle(self, time_s: float) -> None:
+        """It is replaced, and holds nothing."""
+        self.ready = False
+        self.recycled += 1
+        self.enter(STARTING, time_s)
+
     def times(self, time_s: float) -> WorkerTimes:
         """How the worker spent its time up to now."""
         spent = dict(self.spent_s)
@@ -95,6 +120,7 @@ class Worker:
             busy_s=spent.pop(BUSY, 0.0),
             idle_s=spent,
             restarts=self.restarts,
+            recycled=self.recycled,
         )
 
 

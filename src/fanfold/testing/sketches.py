@@ -27,6 +27,8 @@ class StageSketch:
     batch_by: str | None = None
     """A key of :data:`GROUPERS`."""
     linger_s: float | None = None
+    recycle_after: int | None = None
+    recycle_above: int | None = None
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,8 @@ def _make_stage(index: int, sketch: StageSketch) -> Any:
     options: dict[str, Any] = {
         "name": f"{sketch.kind}{index}",
         "replicas": sketch.replicas,
+        "recycle_after": sketch.recycle_after,
+        "recycle_above": sketch.recycle_above,
     }
     if sketch.batch_size is not None:
         options["batch_size"] = sketch.batch_size

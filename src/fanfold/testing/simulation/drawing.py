@@ -45,6 +45,8 @@ SIZES: Final = (
 SPANS: Final = (1, 2, 5, 30, SPAN)
 BATCHES_BYTES: Final = (None, None, 8, 20, 60, 150, 1_000)
 LINGERS_S: Final = (None, 0.0, 0.000_1, 0.05, 0.4, 30.0)
+LIVES: Final = (None, None, None, 1, 2, 5, 20)
+"""Items after which, or imagined bytes beyond which, a worker is replaced."""
 PACES_S: Final = (0.0, 0.000_01, 0.001, 0.02, 0.3)
 
 
@@ -93,7 +95,8 @@ def draw_case(seed: int, limits: Limits | None = None) -> Case:
     span = SPAN if limits is WIDE else random.choice(SPANS)
     faults = _faults(die, workers)
     budget = random.choice(BUDGETS)
-    return Case(seed, _forming(random, sketch), timing, faults, span, budget)
+    sketch = _recycling(random, _forming(random, sketch))
+    return Case(seed, sketch, timing, faults, span, budget)
 
 
 def _forming(random: Random, sketch: Sketch) -> Sketch:
@@ -112,6 +115,17 @@ def _forming(random: Random, sketch: Sketch) -> Sketch:
             with contextlib.suppress(PipelineError):  # not every input can be grouped by
                 build(_with_stage(sketch, index, grouped)).plan()
                 sketch = _with_stage(sketch, index, grouped)
+    return sketch
+
+
+def _recycling(random: Random, sketch: Sketch) -> Sketch:
+    """The same with workers that are replaced from time to time, in a fifth of the cases."""
+    if random.random() > 0.2:
+        return sketch
+    for index, stage in enumerate(sketch.stages):
+        after, above = random.choice(LIVES), random.choice(LIVES)
+        stage = replace(stage, recycle_after=after, recycle_above=above)
+        sketch = _with_stage(sketch, index, stage)
     return sketch
 
 

@@ -77,6 +77,8 @@ def reductions(case: Case) -> Iterator[Case]:
             replace(stage, batch_bytes=None),
             replace(stage, batch_by=None),
             replace(stage, linger_s=None),
+            replace(stage, recycle_after=None),
+            replace(stage, recycle_above=None),
         ):
             if changed != stage:
                 stages = (*sketch.stages[:index], changed, *sketch.stages[index + 1 :])
