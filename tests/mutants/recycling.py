@@ -19,14 +19,14 @@ RECYCLING: Final = (
         "dispatch/recycling.py",
         "if worker.batches or worker.paused or not wanted",
         "if worker.paused or not wanted",
-        ("error", "recycle"),
+        ("recycle",),
     ),
     Mutant(
         "a worker is replaced while a generator waits at it",
         "dispatch/recycling.py",
         "if worker.batches or worker.paused or not wanted",
         "if worker.batches or not wanted",
-        ("error", "recycle"),
+        ("recycle",),
     ),
     Mutant(
         "what a worker was sent is counted on after its death",

@@ -161,9 +161,11 @@ class SimulatedWorkers:
         self._make(worker)
 
     def recycle(self, worker: int) -> None:
-        """Make the worker anew; what it would have told yet, such as its death, nobody hears."""
+        """Make the worker anew; what it would have told yet, such as its death, nobody hears. If it held
+        anything, nobody would hear of that either."""
         state = self._workers[worker]
-        assert not (state.batches or state.paused or state.resumed), "it holds nothing"
+        state.batches.clear()
+        state.paused.clear()
         state.life += 1
         state.ready = state.dying = False
         state.leaked = 0
