@@ -21,6 +21,7 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from fanfold.parts import AtLeast as AtLeast  # so spelt, they are the plan's own names as well
@@ -85,8 +86,17 @@ class StageSpec:
     rate_limit: float | None = None
     """How many calls of the entry point may begin per second, in all workers together; None: any number."""
     replicas: int = 1
-    cpus: int = 1
-    """Cores that one replica may keep busy; OpenMP, BLAS and the like are sized to it."""
+    cpus: int | None = None
+    """Cores that one replica keeps busy, and may; OpenMP, BLAS and the like are sized to it. None: nothing was
+    said, which is one core for these, and none that counts towards what the machine has."""
+    gpus: Fraction | None = None
+    """GPUs that one replica has to itself, or the share of one. None: nothing was said."""
+    memory: int | None = None
+    """Bytes that one replica's own heap needs; None: nothing was said."""
+    recycle_after: int | None = None
+    """After so many items a worker is replaced."""
+    recycle_above: int | None = None
+    """A worker that takes more bytes by itself than this at the end of a batch is replaced."""
     generator: bool = False
     """True if the target is known to be a generator function: its single stream of yields is children."""
     asynchronous: bool = False

@@ -20,6 +20,7 @@ from tests.mutants.memory import MEMORY
 from tests.mutants.mutant import Mutant as Mutant
 from tests.mutants.outcomes import OUTCOMES
 from tests.mutants.rates import RATES
+from tests.mutants.recycling import RECYCLING
 from tests.mutants.work import DEAD_WORK, PROBE, VALUES, WORK
 
 MUTANTS: Final = (
@@ -33,4 +34,5 @@ MUTANTS: Final = (
     *PROBE,
     *VALUES,
     *MEMORY,
+    *RECYCLING,
 )

@@ -44,11 +44,13 @@ from fanfold.backends.delivery import Delivery, Emit
 from fanfold.backends.opening import (
     ContractBroken,
 )
+from fanfold.backends.own_memory import asked_bytes
 from fanfold.backends.retry_after import NotBegun, Rest, asked_wait_s
 from fanfold.backends.stage_plan import StagePlan
 from fanfold.backends.values import Values
 from fanfold.errors import UsageError
 from fanfold.failures import Failure
+from fanfold.plan import StageSpec
 from fanfold.protocol import BatchFinished, BatchPaused, BatchRaised, RunBatch
 from fanfold.secret import redacted, resolved
 from fanfold.stage_context import Context, Counts, current
@@ -104,6 +106,11 @@ class StageRunner:
         """Asked on the way which tasks need not run any more."""
         self.room: Room = unbounded
         """Asked on the way how much may be released."""
+
+    @property
+    def stage(self) -> StageSpec:
+        """What it is a replica of."""
+        return self._plan.stage
 
     def construct(self) -> None:
         """Make the stage's callable; a class is set up on the node and constructed here, once.
@@ -231,9 +238,13 @@ class StageRunner:
         same holds for inputs that cannot be unpickled: then the batch has ended, and this is true."""
         batch, failure = run.batch, self.failure(error)
         if batch.count > 1:
-            counts = self._counts.take()
             raised = BatchRaised(
-                batch.batch, failure, run.busy_s, attempt=batch.attempt, counts=counts
+                batch.batch,
+                failure,
+                run.busy_s,
+                attempt=batch.attempt,
+                counts=self._counts.take(),
+                own_bytes=asked_bytes(self.stage),
             )
             self._emit([raised])
             return True
@@ -248,6 +259,7 @@ class StageRunner:
             attempt=batch.attempt,
             wait_s=wait_s,
             counts=self._counts.take(),
+            own_bytes=asked_bytes(self.stage),
         )
         run.delivery.flush(run.begun, finished)
 

@@ -6,7 +6,7 @@ else, and shows no machine's paths.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from fanfold.compiler.advice import advice
 from fanfold.compiler.mermaid import mermaid
@@ -25,6 +25,7 @@ from fanfold.plan import (
     SplitNode,
     StageSpec,
 )
+from fanfold.sizes import size_in_words
 
 _ARGUMENT_LIMIT_CHARS = 40
 
@@ -136,10 +137,24 @@ def _pools(plan: Plan) -> list[list[str]]:
     for stage in plan.stages:
         worker = "thread" if stage.workers == "thread" else "worker"
         workers = f"1 {worker}" if stage.replicas == 1 else f"{stage.replicas} {worker}s"
-        cores = "1 core each" if stage.cpus == 1 else f"{stage.cpus} cores each"
+        resources = ", ".join(_resources(stage))
         calls = [call.name for call in plan.calls() if call.stage == stage.index]
-        rows.append([stage.name, workers, cores, _made_of(stage), f"for {', '.join(calls)}"])
+        rows.append([stage.name, workers, resources, _made_of(stage), f"for {', '.join(calls)}"])
     return rows
+
+
+def _resources(stage: StageSpec) -> Iterator[str]:
+    """What a replica has, and when it is replaced."""
+    cores = stage.cpus or 1
+    yield "1 core each" if cores == 1 else f"{cores} cores each"
+    if stage.gpus is not None:
+        yield "1 GPU each" if stage.gpus == 1 else f"{float(stage.gpus):g} GPUs each"
+    if stage.memory is not None:
+        yield f"{size_in_words(stage.memory)} of memory each"
+    if stage.recycle_after is not None:
+        yield f"replaced after {stage.recycle_after:,} items"
+    if stage.recycle_above is not None:
+        yield f"replaced above {size_in_words(stage.recycle_above)}"
 
 
 def _made_of(stage: StageSpec) -> str:

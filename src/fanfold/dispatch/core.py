@@ -42,6 +42,7 @@ from fanfold.dispatch.pool import (
     WorkerLike,
 )
 from fanfold.dispatch.rates import asked, gate
+from fanfold.dispatch.recycling import Recycling
 from fanfold.dispatch.stopping import ON_REQUEST, Stopping, StopRules
 from fanfold.engine.chunks import SPAN
 from fanfold.engine.commands import (
@@ -127,6 +128,7 @@ class Core:
         }
         for worker in self._workers.values():
             self._pools[worker.stage].workers.append(worker)
+        self._recycling = Recycling(plan, self._pools)
         self._worker_of: dict[int, Worker] = {}
         self._pool_of_call = {call: pool for pool in self._pools.values() for call in pool.calls}
         self._deepest_first = sorted(self._pools.values(), key=lambda p: max(p.calls), reverse=True)
@@ -213,7 +215,7 @@ class Core:
 
     def dispatch(self, time_s: float) -> list[Command]:
         """Give work to workers; call it after the events of one poll were handled."""
-        commands: list[Command] = []
+        commands = self._recycling.replaced(self._is_wanted, time_s)
         if self._lingering is not None:
             self._lingering.look(self.machine.queues, time_s)
         self._dropped = True
@@ -309,6 +311,7 @@ class Core:
         if worker is None:
             return
         worker.let_go(event.batch)
+        self._recycling.grown(worker, event.own_bytes)
         pool = self._pools[worker.stage]
         if not worker.batches:
             worker.enter(NO_INPUT, event.time_s)
@@ -324,6 +327,7 @@ class Core:
         if not self._credits.paused(event.batch, event.begun, event.room):
             return
         worker.pause(event.batch)
+        self._recycling.sent(worker, event.begun - self.machine.batches[event.batch].count)
         self._pauses += 1
         if not worker.batches:
             worker.enter(NO_INPUT, event.time_s)
@@ -331,7 +335,9 @@ class Core:
 
     def _worker_died(self, event: WorkerDied) -> list[Command]:
         commands: list[Command] = []
-        for batch in self._workers[event.worker].die(event.time_s):
+        worker = self._workers[event.worker]
+        self._recycling.died(worker)
+        for batch in worker.die(event.time_s):
             self._worker_of.pop(batch, None)
             if self._credits is not None:
                 self._credits.ended(batch)
@@ -348,7 +354,7 @@ class Core:
 
     def _serve(self, pool: Pool, time_s: float, commands: list[Command]) -> None:
         for worker in pool.workers:
-            if worker.ready and len(worker.batches) < pool.held:
+            if worker.open and len(worker.batches) < pool.held:
                 break
         else:
             return  # nobody could take anything, and nobody is idle
@@ -373,7 +379,7 @@ class Core:
     def _serve_again(self, pool: Pool, time_s: float, commands: list[Command], most: int) -> None:
         """Items that must run alone go to workers that hold nothing, others to those below ``most``."""
         for worker in pool.workers:
-            if not worker.ready or worker.alone:
+            if not worker.open or worker.alone:
                 continue
             if worker.batches or not self._start_again(pool, worker, time_s, commands, False):
                 while len(worker.batches) < most:
@@ -395,7 +401,7 @@ class Core:
         """Each worker gets a batch before any gets one more; ``ahead`` is how many one may hold."""
         for held in range(ahead):
             for worker in pool.workers:
-                if not worker.ready or worker.alone or len(worker.batches) != held:
+                if not worker.open or worker.alone or len(worker.batches) != held:
                     continue
                 started = None
                 while started is None:  # a queue may hold nothing but items whose roots have ended
@@ -408,7 +414,7 @@ class Core:
                         and self._more_to_come(chosen)
                     ):
                         break
-                    limit = self._limit(pool, chosen)
+                    limit = self._recycling.limit(worker, self._limit(pool, chosen))
                     if self._credits is not None:
                         limit = self._credits.items(chosen, limit)
                     started = self.machine.take(chosen, limit)
@@ -432,6 +438,7 @@ class Core:
             run = run._replace(room=room)
         self._pools[worker.stage].begin(time_s)
         worker.take(run.batch, time_s, alone=alone)
+        self._recycling.sent(worker, run.count)
         self._worker_of[run.batch] = worker
         commands.append(StartBatch(worker.number, run))
 
@@ -585,6 +592,16 @@ class Core:
         return any(
             machine.queues[c].count or machine.queues[c].alone or machine.counts[c].running
             for c in self._producers[call]
+        )
+
+    def _is_wanted(self, pool: Pool) -> bool:
+        """Whether there is, or may come, work for a pool that is not at a worker now."""
+        return any(
+            queue.count
+            or queue.alone
+            or self.machine.counts[call].running
+            or self._more_to_come(call)
+            for call, queue in zip(pool.calls, pool.queues, strict=True)
         )
 
     def _note_idle(self, pool: Pool, reason: str, time_s: float) -> None:

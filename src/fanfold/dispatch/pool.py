@@ -59,6 +59,14 @@ class Worker:
     since_s: float = 0.0
     spent_s: dict[str, float] = field(default_factory=dict)
     restarts: int = 0
+    leaving: bool = False
+    """It ends what it holds, and is replaced then (:mod:`fanfold.dispatch.recycling`)."""
+    recycled: int = 0
+
+    @property
+    def open(self) -> bool:
+        """Whether it may be given work."""
+        return self.ready and not self.leaving
 
     def enter(self, state: str, time_s: float) -> None:
         """Note a change of state."""
@@ -101,6 +109,12 @@ class Worker:
         self.enter(DEAD, time_s)
         return held
 
+    def recycle(self, time_s: float) -> None:
+        """It is replaced, and holds nothing."""
+        self.ready = False
+        self.recycled += 1
+        self.enter(STARTING, time_s)
+
     def times(self, time_s: float) -> WorkerTimes:
         """How the worker spent its time up to now."""
         spent = dict(self.spent_s)
@@ -113,6 +127,7 @@ class Worker:
             busy_s=spent.pop(BUSY, 0.0),
             idle_s=spent,
             restarts=self.restarts,
+            recycled=self.recycled,
         )
 
 

@@ -29,6 +29,7 @@ from fanfold.engine.commands import (
     Command,
     FinishRoots,
     GrantRoom,
+    RecycleWorker,
     ReleaseBlocks,
     RestartWorker,
     SpillBlocks,
@@ -345,6 +346,9 @@ class Loop:
                 case RestartWorker():
                     self._moved = True
                     self._backend.restart(command.worker)
+                case RecycleWorker():
+                    self._moved = True
+                    self._backend.recycle(command.worker)
                 case StopRun():
                     self._stop = RunStopped(
                         "FF421", f"the run was stopped: {command.message}", command.hint

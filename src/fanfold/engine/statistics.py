@@ -41,6 +41,9 @@ class WorkerTimes:
     """By reason: ``no input`` (nothing ready for it), ``downstream full`` (its consumers are behind), ``rate
     limit`` (no call may begin yet), ``finished`` (nothing can come any more)."""
     restarts: int = 0
+    """How often it has died and was replaced."""
+    recycled: int = 0
+    """How often it was replaced as its stage asks (``recycle_after``, ``recycle_above``)."""
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ import math
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from fractions import Fraction
 from typing import Any, Final, Literal
 
 from fanfold.errors import DefinitionError
@@ -24,21 +25,18 @@ ANNOUNCED: Final = frozenset(
         "backoff",
         "timeout",
         "timeout_s",
-        "gpus",
-        "memory",
         "crash_attempts",
         "persist",
         "version",
         "deterministic",
         "pools",
-        "recycle_after",
         "resources",
         "accelerator",
     }
 )
 """Options that the programming model has (or that are often looked for) and this version does not."""
 _ELSEWHERE: Final = {
-    "num_gpus": "A replica's GPUs will be gpus=, which is not available yet.",
+    "num_gpus": "A replica's GPUs are gpus=.",
     "num_cpus": "The cores of a replica are cpus=.",
     "concurrency": "The number of workers that hold the stage is replicas=.",
     "num_workers": "The number of workers that hold the stage is replicas=.",
@@ -47,6 +45,10 @@ _ELSEWHERE: Final = {
     "rate": "How many calls may begin per second is rate_limit=.",
     "requests_per_minute": 'How many calls may begin is rate_limit=, such as "600/min".',
     "rpm": 'How many calls may begin is rate_limit=, such as "600/min".',
+    "max_calls": "After how many items a worker is replaced is recycle_after=.",
+    "maxtasksperchild": "After how many items a worker is replaced is recycle_after=.",
+    "max_tasks_per_child": "After how many items a worker is replaced is recycle_after=.",
+    "max_requests": "After how many items a worker is replaced is recycle_after=.",
     "max_retries": "How often an item is tried again is retries=.",
 }
 """What other libraries call an option."""
@@ -75,7 +77,14 @@ class StageOptions:
     linger_s: float | None = None
     """How long a batch that is not full waits for more while a worker is idle; None: not at all."""
     replicas: int = 1
-    cpus: int = 1
+    cpus: int | None = None
+    """None: nothing was said. That is one core for libraries' threads, and none that is counted."""
+    gpus: Fraction | None = None
+    """A whole number of GPUs, or the share of one; None: nothing was said."""
+    memory: int | None = None
+    """Bytes that one replica's own heap needs; None: nothing was said."""
+    recycle_after: int | None = None
+    recycle_above: int | None = None
     outputs: tuple[str, ...] = ("",)
     method: str | None = None
     workers: Literal["process", "thread"] = "process"
@@ -107,7 +116,11 @@ TUNABLE: Final[Mapping[str, Any]] = {
     "batch_by": Callable[..., Any] | None,
     "linger_s": float | None,
     "replicas": int,
-    "cpus": int,
+    "cpus": int | None,
+    "gpus": float | None,
+    "memory": int | str | None,
+    "recycle_after": int | None,
+    "recycle_above": int | str | None,
     "workers": Literal["process", "thread"],
     "retries": int,
     "on_error": Literal["fail", "stop"],
@@ -117,6 +130,8 @@ TUNABLE: Final[Mapping[str, Any]] = {
     "rate_limit": float | str | None,
 }
 """Options that ``pipeline.using`` may change, with their types: they leave the pipeline's structure alone."""
+OF_PROCESSES: Final = ("gpus", "recycle_after", "recycle_above")
+"""Options that only a process can keep."""
 _FUNCTIONS: Final = {
     "batch_by": "Give a function of an item's first input that tells what a batch has to have in common: "
     "batch_by=lambda image: image.shape.",
@@ -149,13 +164,14 @@ class StageDefinition:
         """The same stage with some :data:`TUNABLE` options changed: another pool.
 
         Raises:
-            DefinitionError: A value that the option does not take (FF102, FF105, FF110, FF112).
+            DefinitionError: A value that the option does not take (FF102, FF105, FF110, FF112, FF113).
         """
         checked = check_options(self.name, options)
         changed = replace(self.options, **{name: getattr(checked, name) for name in options})
         _check_generator(self.name, self.generator, changed)
         _check_asynchronous(self.name, self.asynchronous, changed)
         _check_batched(self.name, changed)
+        _check_process(self.name, changed)
         return replace(self, options=changed)
 
 
@@ -164,7 +180,7 @@ def define(target: Any, *, name: str | None, options: Mapping[str, Any]) -> Stag
 
     Raises:
         DefinitionError: The target is no callable (FF101), an option is wrong (FF102), announced
-            (FF103) or unknown (FF104), or the two do not go together (FF105 to FF107, FF110 to FF112).
+            (FF103) or unknown (FF104), or the two do not go together (FF105 to FF107, FF110 to FF113).
     """
     if not callable(target) and options.get("method") is None:
         raise DefinitionError(
@@ -190,6 +206,7 @@ def define(target: Any, *, name: str | None, options: Mapping[str, Any]) -> Stag
     _check_generator(label, generator, checked)
     _check_asynchronous(label, asynchronous, checked)
     _check_batched(label, checked)
+    _check_process(label, checked)
     return StageDefinition(
         name=label,
         target=target,
@@ -222,16 +239,19 @@ def check_options(stage: str, options: Mapping[str, Any]) -> StageOptions:
                 _ELSEWHERE.get(name) or did_you_mean(name, known),
             )
     checked = dict(options)
-    for name in ("replicas", "cpus", "probe"):
+    for name in ("replicas", "probe"):
         if name in checked:
             _check_count(stage, name, checked[name])
-    for name in ("batch_size", "max_in_flight"):
+    for name in ("batch_size", "max_in_flight", "cpus", "recycle_after"):
         if checked.get(name) is not None:
             _check_count(stage, name, checked[name])
     if "retries" in checked:
         _check_count(stage, "retries", checked["retries"], least=0)
-    if checked.get("batch_bytes") is not None:
-        checked["batch_bytes"] = _bytes(stage, "batch_bytes", checked["batch_bytes"])
+    for name in ("batch_bytes", "memory", "recycle_above"):
+        if checked.get(name) is not None:
+            checked[name] = _bytes(stage, name, checked[name])
+    if checked.get("gpus") is not None:
+        checked["gpus"] = _gpus(stage, checked["gpus"])
     for name, advice in _FUNCTIONS.items():
         if checked.get(name) is not None and not callable(checked[name]):
             raise DefinitionError(
@@ -333,6 +353,20 @@ def _positive(stage: str, option: str, value: Any) -> float:
         return float(value)
     raise DefinitionError(
         "FF102", f"stage {stage!r}: {option}={value!r} is not a number greater than 0."
+    )
+
+
+def _gpus(stage: str, value: Any) -> Fraction:
+    """A number of GPUs as it was written: 0.1 is a tenth."""
+    if isinstance(value, (int, float, Fraction)) and not isinstance(value, bool) and value >= 0:
+        with contextlib.suppress(ValueError):  # infinity is no fraction
+            found = Fraction(str(value))
+            if found <= 1 or found.denominator == 1:
+                return found
+    raise DefinitionError(
+        "FF102",
+        f"stage {stage!r}: gpus={value!r} is neither a whole number of GPUs nor a share of one.",
+        "A replica has whole GPUs (gpus=2), or a share of one (gpus=0.5); one and a half cannot be had.",
     )
 
 
@@ -473,6 +507,29 @@ def _check_batched(stage: str, options: StageOptions) -> None:
             f"stage {stage!r} has both batch_bytes= and batch_cost=.",
             "Give one of them: a cost may be a number of bytes.",
         )
+
+
+def _check_process(stage: str, options: StageOptions) -> None:
+    """What belongs to a process cannot be asked of a thread."""
+    if options.workers == "process":
+        return
+    for name in OF_PROCESSES:
+        if (value := getattr(options, name)) is not None:
+            why = (
+                "GPUs are given to a process, by its environment, and threads share that of the program"
+                if name == "gpus"
+                else "what a thread leaks is the program's, and would not go with it"
+            )
+            raise DefinitionError(
+                "FF113",
+                f'stage {stage!r} has workers="thread" and {name}={_shown_option(value)}: {why}.',
+                'Leave out one of the two; with workers="process" it works.',
+            )
+
+
+def _shown_option(value: Any) -> str:
+    """An option's value as it is written: a share of a GPU as a decimal."""
+    return f"{float(value):g}" if isinstance(value, Fraction) else _SHOWN.repr(value)
 
 
 def _check_setup(stage: str, target: type) -> None:

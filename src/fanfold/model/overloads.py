@@ -65,7 +65,11 @@ class Options(TypedDict, total=False):
 
     name: str | None
     replicas: int
-    cpus: int
+    cpus: int | None
+    gpus: float | None
+    memory: int | str | None
+    recycle_after: int | None
+    recycle_above: int | str | None
     workers: Literal["process", "thread"]
     retries: int
     on_error: Literal["fail", "stop"]

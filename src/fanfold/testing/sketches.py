@@ -31,6 +31,8 @@ class StageSketch:
     schedule: str = "fifo"
     linger_s: float | None = None
     rate_limit: float | None = None
+    recycle_after: int | None = None
+    recycle_above: int | None = None
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,8 @@ def _make_stage(index: int, sketch: StageSketch) -> Any:
         "replicas": sketch.replicas,
         "schedule": sketch.schedule,
         "rate_limit": sketch.rate_limit,
+        "recycle_after": sketch.recycle_after,
+        "recycle_above": sketch.recycle_above,
     }
     if sketch.batch_size is not None:
         options["batch_size"] = sketch.batch_size

@@ -516,21 +516,40 @@ def an_option_that_is_no_count(document: Any) -> Any:
 
 @told("""
     FF104 pipeline 'an_unknown_option', line 2: stage 'read' has an unknown option 'batchsize'. Did
-    you mean 'batch_size'? Known: batch_by, batch_bytes, batch_cost, batch_size, cpus, identities, linger_s,
-    max_batch_cost, max_in_flight, method, on_error, outputs, probe, replicas, retries, schedule, workers.
+    you mean 'batch_size'? Known: batch_by, batch_bytes, batch_cost, batch_size, cpus, gpus, identities, linger_s,
+    max_batch_cost, max_in_flight, memory, method, on_error, outputs, probe, rate_limit, recycle_above,
+    recycle_after, replicas, retries, schedule, workers.
 """)
 def an_unknown_option(document: Any) -> Any:
     return ff.stage(read.target, batchsize=8)(document)
 
 
 @told("""
-    FF103 pipeline 'an_option_that_comes_later', line 2: stage 'read': the option 'gpus' is not
+    FF103 pipeline 'an_option_that_comes_later', line 2: stage 'read': the option 'timeout_s' is not
     available yet. Leave it out; this version has batch_size, batch_bytes, batch_cost, max_batch_cost, batch_by,
-    linger_s, replicas, cpus, outputs, method, workers, retries, on_error, probe, schedule, max_in_flight,
-    identities.
+    linger_s, replicas, cpus, gpus, memory, recycle_after, recycle_above, outputs, method, workers, retries,
+    on_error, probe, schedule, rate_limit, max_in_flight, identities.
 """)
 def an_option_that_comes_later(document: Any) -> Any:
-    return ff.stage(read.target, gpus=1)(document)
+    return ff.stage(read.target, timeout_s=3)(document)
+
+
+@told("""
+    FF113 pipeline 'a_thread_with_a_gpu', line 2: stage 'read' has workers="thread" and gpus=0.5:
+    GPUs are given to a process, by its environment, and threads share that of the program. Leave
+    out one of the two; with workers="process" it works.
+""")
+def a_thread_with_a_gpu(document: Any) -> Any:
+    return ff.stage(read.target, gpus=0.5, workers="thread")(document)
+
+
+@told("""
+    FF102 pipeline 'one_and_a_half_gpus', line 2: stage 'read': gpus=1.5 is neither a whole number
+    of GPUs nor a share of one. A replica has whole GPUs (gpus=2), or a share of one (gpus=0.5); one and
+    a half cannot be had.
+""")
+def one_and_a_half_gpus(document: Any) -> Any:
+    return ff.stage(read.target, gpus=1.5)(document)
 
 
 @told("""

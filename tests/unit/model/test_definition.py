@@ -1,6 +1,7 @@
 """Targets and options of stages: what is taken, what is refused and how."""
 
 import functools
+from fractions import Fraction
 
 import pytest
 
@@ -51,7 +52,14 @@ def test_an_unknown_option_offers_the_nearest_one():
 
 @pytest.mark.parametrize(
     ("option", "own"),
-    [("num_gpus", "gpus="), ("num_cpus", "cpus="), ("concurrency", "replicas=")],
+    [
+        ("num_gpus", "gpus="),
+        ("num_cpus", "cpus="),
+        ("concurrency", "replicas="),
+        ("max_calls", "recycle_after="),
+        ("maxtasksperchild", "recycle_after="),
+        ("max_requests", "recycle_after="),
+    ],
 )
 def test_an_option_by_the_name_that_others_give_it_is_pointed_to_ours(option, own):
     error = error_of(len, **{option: 1})
@@ -85,6 +93,18 @@ def test_an_option_by_the_name_that_others_give_it_is_pointed_to_ours(option, ow
         {"max_batch_cost": float("inf")},
         {"max_batch_cost": True},
         {"schedule": "lifo"},
+        {"cpus": 1.5},
+        {"gpus": 1.5},
+        {"gpus": -1},
+        {"gpus": True},
+        {"gpus": "one"},
+        {"gpus": float("inf")},
+        {"gpus": float("nan")},
+        {"memory": 0},
+        {"memory": "4 apples"},
+        {"recycle_after": 0},
+        {"recycle_after": 1.5},
+        {"recycle_above": "much"},
         {"linger_s": -1.0},
         {"linger_s": float("inf")},
         {"linger_s": float("nan")},
@@ -122,6 +142,31 @@ def test_a_cost_has_a_function_and_a_limit_and_is_the_only_measure():
     assert error.code == "FF112" and "both batch_bytes= and batch_cost=" in error.message
     options = ff.stage(Upper, batch_size=4, batch_cost=len, max_batch_cost=8).options
     assert (options.batch_cost, options.max_batch_cost) == (len, 8.0)
+
+
+def test_what_a_replica_needs_is_said_as_people_say_it():
+    options = ff.stage(len, gpus=0.1, memory="4GB", recycle_after=100, recycle_above="6GiB").options
+    assert (options.gpus, options.memory) == (Fraction(1, 10), 4_000_000_000)
+    assert (options.recycle_after, options.recycle_above) == (100, 6 * 1024**3)
+    for gpus in (0, 1, 2.0, Fraction(1, 3)):
+        assert ff.stage(len, gpus=gpus).options.gpus == gpus
+    nothing = ff.stage(len).options
+    assert (nothing.cpus, nothing.gpus, nothing.memory) == (None, None, None)
+    kept = ff.pipeline(lambda item: ff.stage(len, name="Ocr", gpus=0.5, recycle_after=3)(item))
+    (stage,) = kept.using({"Ocr": lambda item: 3}).plan().stages
+    assert (stage.gpus, stage.recycle_after) == (Fraction(1, 2), 3)
+
+
+@pytest.mark.parametrize(
+    "options", [{"gpus": 0.5}, {"gpus": 0}, {"recycle_after": 3}, {"recycle_above": 10**9}], ids=str
+)
+def test_what_only_a_process_can_keep_is_not_asked_of_a_thread(options):
+    (name, value) = next(iter(options.items()))
+    error = error_of(len, workers="thread", **options)
+    assert error.code == "FF113" and f"{name}={value!r}" in error.message
+    with pytest.raises(ff.DefinitionError, match="FF113"):
+        ff.pipeline(lambda item: ff.stage(len, **options)(item)).using({"len.workers": "thread"})
+    assert ff.stage(len, workers="thread", cpus=1, memory="1GB").options.memory == 10**9
 
 
 def test_batch_size_none_means_not_batched():

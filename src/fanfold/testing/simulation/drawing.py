@@ -46,6 +46,8 @@ SPANS: Final = (1, 2, 5, 30, SPAN)
 BATCHES_BYTES: Final = (None, None, 8, 20, 60, 150, 1_000)
 LINGERS_S: Final = (None, 0.0, 0.000_1, 0.05, 0.4, 30.0)
 RATES: Final = (0.2, 3.0, 50.0, 2_000.0)
+LIVES: Final = (None, None, None, 1, 2, 5, 20)
+"""Items after which, or imagined bytes beyond which, a worker is replaced."""
 PACES_S: Final = (0.0, 0.000_01, 0.001, 0.02, 0.3)
 
 
@@ -95,6 +97,7 @@ def draw_case(seed: int, limits: Limits | None = None) -> Case:
     faults = _faults(die, workers)
     budget = random.choice(BUDGETS)
     sketch = _limited(random, _ordered(random, _forming(random, sketch)))
+    sketch = _recycling(random, sketch)
     return Case(seed, sketch, timing, faults, span, budget)
 
 
@@ -133,6 +136,17 @@ def _limited(random: Random, sketch: Sketch) -> Sketch:
         return sketch
     stages = (replace(stage, rate_limit=random.choice((None, *RATES))) for stage in sketch.stages)
     return replace(sketch, stages=tuple(stages))
+
+
+def _recycling(random: Random, sketch: Sketch) -> Sketch:
+    """The same with workers that are replaced from time to time, in a fifth of the cases."""
+    if random.random() > 0.2:
+        return sketch
+    for index, stage in enumerate(sketch.stages):
+        after, above = random.choice(LIVES), random.choice(LIVES)
+        stage = replace(stage, recycle_after=after, recycle_above=above)
+        sketch = _with_stage(sketch, index, stage)
+    return sketch
 
 
 def _with_stage(sketch: Sketch, index: int, stage: StageSketch) -> Sketch:

@@ -80,6 +80,8 @@ def reductions(case: Case) -> Iterator[Case]:
             replace(stage, schedule="fifo"),
             replace(stage, linger_s=None),
             replace(stage, rate_limit=None),
+            replace(stage, recycle_after=None),
+            replace(stage, recycle_above=None),
         ):
             if changed != stage:
                 stages = (*sketch.stages[:index], changed, *sketch.stages[index + 1 :])
