@@ -14,9 +14,9 @@ Policy
   anything or has anything ready that is not paused. :attr:`Core.due_s` says when to look again.
 * A stage that takes one item at a time gets several in one message when they are short (about
   :data:`~fanfold.dispatch.pool.MESSAGE_S` of work), each of which still runs, fails and is reported by itself.
-* A call pauses while one that consumes its output has a long queue (:meth:`Core._backlog`). What is queued
-  can always run, so the pause always ends; it keeps intermediate values few where a fast stage feeds a slow
-  one.
+* A call pauses while one that consumes its output has a long queue (:mod:`fanfold.dispatch.supply`). What is
+  queued can always run, so the pause always ends; it keeps intermediate values few where a fast stage feeds a
+  slow one.
 * Nothing that makes values begins without credit (:mod:`fanfold.dispatch.credits`), but for one item at a time
   of the oldest open root. Stages nearer to the end of a pipeline come first, since they let values go.
 * Calls of a stage with a rate, or whose service wants a pause, begin as :mod:`fanfold.dispatch.rates` says.
@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from fanfold.dispatch.credits import Credits, Spilling, size_bytes
-from fanfold.dispatch.feeding import consuming_calls, level, producing_calls
+from fanfold.dispatch.feeding import level
 from fanfold.dispatch.linger import Lingering
 from fanfold.dispatch.pool import (
     AHEAD,
@@ -44,6 +44,7 @@ from fanfold.dispatch.pool import (
 from fanfold.dispatch.rates import asked, gate
 from fanfold.dispatch.recycling import Recycling
 from fanfold.dispatch.stopping import ON_REQUEST, Stopping, StopRules
+from fanfold.dispatch.supply import Supply
 from fanfold.engine.chunks import SPAN
 from fanfold.engine.commands import (
     Command,
@@ -79,8 +80,6 @@ from fanfold.protocol import (
     WorkerStarted,
 )
 
-BACKLOG_BATCHES: Final = 8
-"""Full batches per replica that may wait at a call before its producers pause."""
 OPEN_ROOTS: Final = 64
 """Roots open beyond what the calls at the root level can hold at their workers."""
 
@@ -143,8 +142,7 @@ class Core:
         self._pauses = 0
         self._overdraft = -1
         """The last batch of the oldest root that went on without credit."""
-        self._consumers = consuming_calls(plan)
-        self._producers = producing_calls(plan)
+        self._supply = Supply(plan, self.machine, self._pool_of_call)
         linger_s = {
             call.index: wait_s
             for call in plan.calls()
@@ -153,7 +151,6 @@ class Core:
         self._lingering = Lingering(linger_s) if linger_s else None
         self.due_s: float | None = None
         """When to dispatch again though nothing happens: a batch has lingered enough, or a call may begin."""
-        self._exhausted = False
         self._dropped = False
         """Whether this dispatch met a queue that held nothing but items whose roots have ended."""
         self._window = OPEN_ROOTS + sum(
@@ -192,7 +189,7 @@ class Core:
                 self._stopping.root_refused(event.failure)
                 return self._heeded([])
             case SourceExhausted():
-                self._exhausted = True
+                self._supply.exhausted = True
                 return []
             case BatchPaused():
                 self._batch_paused(event)
@@ -215,7 +212,7 @@ class Core:
 
     def dispatch(self, time_s: float) -> list[Command]:
         """Give work to workers; call it after the events of one poll were handled."""
-        commands = self._recycling.replaced(self._is_wanted, time_s)
+        commands = self._recycling.replaced(self._supply.is_wanted, time_s)
         if self._lingering is not None:
             self._lingering.look(self.machine.queues, time_s)
         self._dropped = True
@@ -254,7 +251,7 @@ class Core:
     def finished(self) -> bool:
         """The source is exhausted and every root is committed."""
         roots = self.machine.roots
-        return self._exhausted and roots.committed == roots.admitted
+        return self._supply.exhausted and roots.committed == roots.admitted
 
     def statistics(self, time_s: float) -> Statistics:
         """Counts so far."""
@@ -411,7 +408,7 @@ class Core:
                     if (
                         held >= pool.max_in_flight
                         and not self._is_full(pool, chosen)
-                        and self._more_to_come(chosen)
+                        and self._supply.more_to_come(chosen)
                     ):
                         break
                     limit = self._recycling.limit(worker, self._limit(pool, chosen))
@@ -450,7 +447,7 @@ class Core:
             if batch in self._worker_of and self._worker_of[batch].stage == pool.stage
         ]
         for batch in sorted(batches, key=self.machine.root_of) if len(batches) > 1 else batches:
-            if self._paused(self.machine.batches[batch].call):
+            if self._supply.paused(self.machine.batches[batch].call):
                 continue  # its children are not wanted yet
             room = credits.more(batch)
             if not room:
@@ -515,7 +512,7 @@ class Core:
             return None
         for call, queue in zip(pool.calls, pool.queues, strict=True):
             head = queue.head()
-            if head is None or (oldest is not None and head > oldest) or self._paused(call):
+            if head is None or (oldest is not None and head > oldest) or self._supply.paused(call):
                 continue
             if self._credits is not None and not self._credits.items(call, 1):
                 self._lacking = True
@@ -530,7 +527,7 @@ class Core:
 
     def _lingers(self, pool: Pool, call: int, time_s: float, *, idle: bool) -> bool:
         """Whether the next batch of a call still waits for more; if a worker is idle, notes until when."""
-        if self._is_full(pool, call) or not self._can_come(call):
+        if self._is_full(pool, call) or not self._supply.can_come(call, self.room):
             return False
         oldest = self.machine.queues[call].oldest()
         assert self._lingering is not None and oldest is not None, "ready items linger"
@@ -545,38 +542,6 @@ class Core:
         if self.due_s is None or due_s < self.due_s:
             self.due_s = due_s
 
-    def _can_come(self, call: int) -> bool:
-        """Whether items may become ready at a call before anything else goes on: what is paused counts as
-        nothing, since it may be paused for as long as this very call's items are not run."""
-        if not self._exhausted and self.room() > 0:
-            return True
-        machine = self.machine
-        return any(
-            machine.counts[c].running
-            or machine.queues[c].alone
-            or (machine.queues[c].count and not self._paused(c))
-            for c in self._producers[call]
-        )
-
-    def _paused(self, call: int) -> bool:
-        for consumer in self._consumers[call]:
-            count = self.machine.queues[consumer].count
-            if count > BACKLOG_BATCHES and count > self._backlog(call, consumer):
-                return True
-        return False
-
-    def _backlog(self, call: int, consumer: int) -> int:
-        """Ready items at a consumer above which its producer pauses: some batches, and what one more batch of
-        the producer is likely to add, since the consumer would run dry while it is made."""
-        pool = self._pool_of_call[consumer]
-        size = pool.batch_size or pool.message_items()
-        executed = self.machine.counts[call].executed
-        added = self.machine.queues[consumer].total / executed if executed else 0
-        producer = self._pool_of_call[call]
-        burst = added * (producer.batch_size or producer.message_items())
-        places = max(1, len(pool.workers)) * pool.max_in_flight
-        return BACKLOG_BATCHES * size * places + int(burst)
-
     def _limit(self, pool: Pool, call: int) -> int:
         """How many items to send at once."""
         if pool.batch_size is not None:
@@ -584,28 +549,8 @@ class Core:
         share = -(-self.machine.queues[call].count // (AHEAD * max(1, len(pool.workers))))
         return max(1, min(pool.message_items(), share))
 
-    def _more_to_come(self, call: int) -> bool:
-        """Whether items may still become ready at a call without its own doing."""
-        if not self._exhausted:
-            return True
-        machine = self.machine
-        return any(
-            machine.queues[c].count or machine.queues[c].alone or machine.counts[c].running
-            for c in self._producers[call]
-        )
-
-    def _is_wanted(self, pool: Pool) -> bool:
-        """Whether there is, or may come, work for a pool that is not at a worker now."""
-        return any(
-            queue.count
-            or queue.alone
-            or self.machine.counts[call].running
-            or self._more_to_come(call)
-            for call, queue in zip(pool.calls, pool.queues, strict=True)
-        )
-
     def _note_idle(self, pool: Pool, reason: str, time_s: float) -> None:
-        if self._exhausted and self.machine.roots.ended == self.machine.roots.admitted:
+        if self._supply.exhausted and self.machine.roots.ended == self.machine.roots.admitted:
             reason = FINISHED
         if reason == pool.noted:
             return

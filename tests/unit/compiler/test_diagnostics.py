@@ -516,8 +516,8 @@ def an_option_that_is_no_count(document: Any) -> Any:
 
 @told("""
     FF104 pipeline 'an_unknown_option', line 2: stage 'read' has an unknown option 'batchsize'. Did
-    you mean 'batch_size'? Known: batch_by, batch_bytes, batch_cost, batch_size, cpus, gpus, identities, linger_s,
-    max_batch_cost, max_in_flight, memory, method, on_error, outputs, probe, rate_limit, recycle_above,
+    you mean 'batch_size'? Known: batch_by, batch_bytes, batch_cost, batch_size, cpus, gpus, identities,
+    linger_s, max_batch_cost, max_in_flight, memory, method, on_error, outputs, probe, rate_limit, recycle_above,
     recycle_after, replicas, retries, schedule, workers.
 """)
 def an_unknown_option(document: Any) -> Any:

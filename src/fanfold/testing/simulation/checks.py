@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fanfold.columns import Column
-from fanfold.dispatch.core import BACKLOG_BATCHES
+from fanfold.dispatch.supply import BACKLOG_BATCHES
 from fanfold.engine.commands import Command, GrantRoom, StartBatch
 from fanfold.engine.statistics import CallCounts
 from fanfold.errors import InternalError
