@@ -517,7 +517,7 @@ def an_option_that_is_no_count(document: Any) -> Any:
 @told("""
     FF104 pipeline 'an_unknown_option', line 2: stage 'read' has an unknown option 'batchsize'. Did
     you mean 'batch_size'? Known: batch_by, batch_bytes, batch_size, cpus, identities, linger_s, max_in_flight,
-    method, on_error, outputs, probe, replicas, retries, workers.
+    method, on_error, outputs, probe, rate_limit, replicas, retries, workers.
 """)
 def an_unknown_option(document: Any) -> Any:
     return ff.stage(read.target, batchsize=8)(document)
@@ -526,7 +526,7 @@ def an_unknown_option(document: Any) -> Any:
 @told("""
     FF103 pipeline 'an_option_that_comes_later', line 2: stage 'read': the option 'gpus' is not
     available yet. Leave it out; this version has batch_size, batch_bytes, batch_by, linger_s, replicas, cpus,
-    outputs, method, workers, retries, on_error, probe, max_in_flight, identities.
+    outputs, method, workers, retries, on_error, probe, rate_limit, max_in_flight, identities.
 """)
 def an_option_that_comes_later(document: Any) -> Any:
     return ff.stage(read.target, gpus=1)(document)
