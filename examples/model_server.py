@@ -32,6 +32,7 @@ class FakeModelServer(BaseHTTPRequestHandler):
 
 @ff.stage
 def pages(document: str) -> Iterator[str]:
+    """Take a document apart."""
     yield from document.split("|")
 
 
@@ -45,6 +46,7 @@ def summary(page: str, *, port: int) -> str:
 
 @ff.pipeline(level="document")
 def summaries(document: ff.Port[str], *, port: int) -> ff.Port[list[str]]:
+    """The answers to a document's pages."""
     return ff.gather(summary(ff.expand(pages(document), "page"), port=port))
 
 

@@ -1,9 +1,9 @@
 """A model server on the loopback interface that speaks the chat-completions protocol, with continuous batching.
 
 Owns what such a server does with the requests that it has: a fixed number of *slots*, each of which decodes
-one token per tick; requests join and leave at every tick, and wait in a queue before. So throughput follows from
-how many requests are in flight, and they complete in another order than they came in. It ticks as fast as it can
-while a slot is taken. Knows nothing of Fanfold.
+one token per tick; requests join and leave at every tick, and wait in a queue before. So throughput follows
+from how many requests are in flight, and they complete in another order than they came in. It ticks as fast as
+it can while a slot is taken. Knows nothing of Fanfold.
 
 The answer to a request is its last message's text in capitals, one token for each character; what else a text
 gets is said by :meth:`ModelServer.script` and :meth:`ModelServer.hold`.

@@ -89,7 +89,7 @@ def split_words(text: str) -> list[str]:
     return text.split()
 
 
-@ff.stage(max_in_flight=4, retries=2, workers="thread", on_error="stop")
+@ff.stage(max_in_flight=4, retries=2, workers="thread", on_error="stop", rate_limit="600/min")
 async def fetched(url: str) -> bytes:
     return url.encode()
 

@@ -110,6 +110,14 @@ def test_an_option_by_the_name_that_others_give_it_is_pointed_to_ours(option, ow
         {"linger_s": float("nan")},
         {"linger_s": True},
         {"linger_s": "soon"},
+        {"rate_limit": 0},
+        {"rate_limit": -1.0},
+        {"rate_limit": float("inf")},
+        {"rate_limit": True},
+        {"rate_limit": "fast"},
+        {"rate_limit": "10/fortnight"},
+        {"rate_limit": "0/min"},
+        {"rate_limit": "/min"},
         {"method": "no method"},
         {"name": ""},
         {"name": "a.b"},
@@ -312,3 +320,21 @@ def test_did_you_mean_lists_what_there_is():
     assert did_you_mean("Orc", ["Ocr", "Vlm"]) == "Did you mean 'Ocr'? Known: Ocr, Vlm."
     assert did_you_mean("x", ["Ocr", "Vlm"]) == "Known: Ocr, Vlm."
     assert did_you_mean("x", []) == "There are none."
+
+
+@pytest.mark.parametrize(
+    ("given", "per_s"),
+    [
+        (10, 10.0),
+        (0.5, 0.5),
+        ("10", 10.0),
+        ("10/s", 10.0),
+        ("600/min", 10.0),
+        (" 60 / Hour", 60 / 3600),
+    ],
+)
+def test_a_rate_is_kept_per_second(given, per_s):
+    assert define(len, name=None, options={"rate_limit": given}).options.rate_limit == per_s
+    assert (
+        define(len, name=None, options={}).tuned({"rate_limit": given}).options.rate_limit == per_s
+    )
