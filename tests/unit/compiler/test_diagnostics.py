@@ -527,7 +527,8 @@ def an_unknown_option(document: Any) -> Any:
 @told("""
     FF103 pipeline 'an_option_that_comes_later', line 2: stage 'read': the option 'schedule' is not
     available yet. Leave it out; this version has batch_size, batch_bytes, batch_by, linger_s, replicas, cpus,
-    gpus, memory, recycle_after, recycle_above, outputs, method, workers, retries, on_error, probe, max_in_flight, identities.
+    gpus, memory, recycle_after, recycle_above, outputs, method, workers, retries, on_error, probe,
+    max_in_flight, identities.
 """)
 def an_option_that_comes_later(document: Any) -> Any:
     return ff.stage(read.target, schedule="fair")(document)
