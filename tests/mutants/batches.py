@@ -19,8 +19,7 @@ BATCHES: Final = (
         "engine/lines.py",
         "            self._turns.rotate(-1)\n",
         "",
-        test="tests/unit/engine/test_lines.py"
-        "::test_a_large_family_gives_way_after_its_quantum",
+        test="tests/unit/engine/test_lines.py::test_a_large_family_gives_way_after_its_quantum",
     ),
     Mutant(
         "a root that comes in many pieces has many turns",
@@ -91,15 +90,15 @@ BATCHES: Final = (
     Mutant(
         "what was passed over is forgotten",
         "engine/measured.py",
-        "self._runs.extendleft(reversed(passed))",
-        "passed.clear()",
+        "            self._runs.appendleft(run)\n",
+        "            pass\n",
         ("invariant", "stand-still", "idle"),
     ),
     Mutant(
         "what was passed over goes behind all others",
         "engine/measured.py",
-        "self._runs.extendleft(reversed(passed))",
-        "self._runs.extend(passed)",
+        "            self._runs.appendleft(run)\n",
+        "            self._runs.append(run)\n",
         test="tests/unit/engine/test_measured.py"
         "::test_what_was_passed_over_comes_before_what_was_not_looked_at",
     ),

@@ -27,6 +27,7 @@ RECYCLING: Final = (
         "if worker.batches or worker.paused or not wanted",
         "if worker.batches or not wanted",
         ("recycle",),
+        case="a-generator-at-a-worker-that-is-replaced",
     ),
     Mutant(
         "what a worker was sent is counted on after its death",
@@ -48,5 +49,6 @@ RECYCLING: Final = (
         "idle = (w for w in pool.workers if w.ready and not w.batches)",
         "idle = (w for w in pool.workers if w.open and not w.batches)",
         ("stand-still",),
+        case="the-oldest-root-at-a-worker-that-leaves",
     ),
 )

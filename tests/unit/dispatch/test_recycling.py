@@ -127,9 +127,9 @@ def test_items_that_were_given_back_were_not_had() -> None:
         {0: Pool(0, (0,), None, workers=[worker])},
     )
     recycling.sent(worker, 4)
-    assert not worker.open
+    assert worker.leaving
     recycling.sent(worker, -3)
-    assert worker.open and recycling.limit(worker, 100) == 3
+    assert (worker.open, recycling.limit(worker, 100)) == (True, 3)
 
 
 def test_a_worker_at_which_a_generator_waits_is_not_replaced_but_helps_the_oldest_root() -> None:

@@ -157,7 +157,7 @@ def test_what_a_replica_needs_is_said_as_people_say_it():
     assert (options.gpus, options.memory) == (Fraction(1, 10), 4_000_000_000)
     assert (options.recycle_after, options.recycle_above) == (100, 6 * 1024**3)
     for gpus in (0, 1, 2.0, Fraction(1, 3)):
-        assert ff.stage(len, gpus=gpus).options.gpus == gpus
+        assert define(len, name=None, options={"gpus": gpus}).options.gpus == gpus
     nothing = ff.stage(len).options
     assert (nothing.cpus, nothing.gpus, nothing.memory) == (None, None, None)
     kept = ff.pipeline(lambda item: ff.stage(len, name="Ocr", gpus=0.5, recycle_after=3)(item))
