@@ -86,6 +86,10 @@ class StageSpec:
     rate_limit: float | None = None
     """How many calls of the entry point may begin per second, in all workers together; None: any number."""
     replicas: int = 1
+    """How many workers hold the stage; where their number follows the measured work, the fewest."""
+    most_replicas: int | None = None
+    """The most workers, if their number follows the measured work; 0: as many as the machine lets. None: there
+    are always ``replicas``."""
     cpus: int | None = None
     """Cores that one replica keeps busy, and may; OpenMP, BLAS and the like are sized to it. None: nothing was
     said, which is one core for these, and none that counts towards what the machine has."""

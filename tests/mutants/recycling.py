@@ -10,8 +10,8 @@ RECYCLING: Final = (
     Mutant(
         "a worker that is to be replaced is given more",
         "dispatch/pool.py",
-        "return self.ready and not self.leaving",
-        "return self.ready",
+        "return self.ready and not (self.leaving or self.retiring)",
+        "return self.ready and not self.retiring",
         ("recycle",),
     ),
     Mutant(
@@ -46,7 +46,7 @@ RECYCLING: Final = (
     Mutant(
         "a worker that is to be replaced does not help the oldest root either",
         "dispatch/core.py",
-        "idle = (w for w in pool.workers if w.ready and not w.batches)",
+        "idle = (w for w in pool.workers if w.ready and not (w.batches or w.retiring))",
         "idle = (w for w in pool.workers if w.open and not w.batches)",
         ("stand-still",),
         case="the-oldest-root-at-a-worker-that-leaves",

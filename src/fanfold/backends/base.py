@@ -47,6 +47,8 @@ class WorkerSpec:
     gpus: tuple[str, ...] | None = None
     """The GPUs that it is to see, as ``CUDA_VISIBLE_DEVICES`` names them, through all its lives; None: those
     that the program sees."""
+    parked: bool = False
+    """It is not started with the others, but when it is added."""
 
 
 class RecordWriter(Protocol):
@@ -117,7 +119,8 @@ class Backend(Protocol):
     """
 
     def start(self, plan: Plan, workers: Sequence[WorkerSpec], writer: RecordWriter | None) -> None:
-        """Start all workers (and the writer) in parallel and return without waiting for them."""
+        """Start all workers but those that are parked (and the writer) in parallel and return without waiting for
+        them."""
         ...
 
     def submit(self, worker: int, batch: RunBatch) -> None:
@@ -149,6 +152,15 @@ class Backend(Protocol):
     def recycle(self, worker: int) -> None:
         """Replace a worker that holds no batch. Its stage's ``close()`` is called; its number stays, and
         ``WorkerStarted`` comes again. However the old one ends, it is not told of as dead. Never blocks."""
+        ...
+
+    def add(self, worker: int) -> None:
+        """Start a worker that is parked. ``WorkerStarted`` comes when it is ready. Never blocks."""
+        ...
+
+    def retire(self, worker: int) -> None:
+        """Let a worker go that is ready and holds no batch: it is parked from now on, and what its stage has made
+        stays readable. Its stage's ``close()`` is called; it is not told of as dead. Never blocks."""
         ...
 
     def write(self, results: Sequence[RootResult]) -> None:

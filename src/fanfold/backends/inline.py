@@ -105,7 +105,7 @@ class InlineBackend:
         """Note what to construct at the next poll; open the writer."""
         self._plan = plan
         self._specs = {spec.worker: spec for spec in workers}
-        self._starting.extend(self._specs)
+        self._starting.extend(spec.worker for spec in workers if not spec.parked)
         if writer is not None:
             writer.open()
         self._writer = writer
@@ -139,6 +139,14 @@ class InlineBackend:
         """Close the stage, and construct it anew with the next poll."""
         self._runners.pop(worker).close()
         self._starting.append(worker)
+
+    def add(self, worker: int) -> None:
+        """Construct the stage with the next poll."""
+        self._starting.append(worker)
+
+    def retire(self, worker: int) -> None:
+        """Close the stage."""
+        self._runners.pop(worker).close()
 
     def write(self, results: Sequence[RootResult]) -> None:
         """Write at once."""

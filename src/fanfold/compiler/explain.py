@@ -136,11 +136,22 @@ def _pools(plan: Plan) -> list[list[str]]:
     rows = []
     for stage in plan.stages:
         worker = "thread" if stage.workers == "thread" else "worker"
-        workers = f"1 {worker}" if stage.replicas == 1 else f"{stage.replicas} {worker}s"
+        workers = _workers(stage, worker)
         resources = ", ".join(_resources(stage))
         calls = [call.name for call in plan.calls() if call.stage == stage.index]
         rows.append([stage.name, workers, resources, _made_of(stage), f"for {', '.join(calls)}"])
     return rows
+
+
+def _workers(stage: StageSpec, worker: str) -> str:
+    """How many workers hold a stage."""
+    match stage.most_replicas:
+        case None:
+            return f"1 {worker}" if stage.replicas == 1 else f"{stage.replicas} {worker}s"
+        case 0:
+            return f"{stage.replicas} or more {worker}s, by measured work"
+        case most:
+            return f"{stage.replicas} to {most} {worker}s, by measured work"
 
 
 def _resources(stage: StageSpec) -> Iterator[str]:

@@ -20,6 +20,7 @@ from fanfold.plan import (
     Plan,
     RecordNode,
     SplitNode,
+    StageSpec,
 )
 
 
@@ -52,13 +53,23 @@ def _box(plan: Plan, level: int, indent: str) -> Iterator[str]:
     yield f"{indent}end"
 
 
+def _replicas(stage: StageSpec) -> str:
+    match stage.most_replicas:
+        case None:
+            return str(stage.replicas)
+        case 0:
+            return f"{stage.replicas} or more"
+        case most:
+            return f"{stage.replicas} to {most}"
+
+
 def _shape(plan: Plan, node: Node) -> str:
     match node:
         case CallNode():
             stage = plan.stages[node.stage]
             batch = "" if stage.batch_size is None else f", batch {stage.batch_size}"
             effect = "<br/>effect" if node.index in plan.effects else ""
-            pool = f"{stage.replicas} × {_text(stage.name)}{batch}"
+            pool = f"{_replicas(stage)} × {_text(stage.name)}{batch}"
             return f'N{node.index}["{_text(node.name)}<br/>{pool}{effect}"]'
         case ExpandNode():
             return f'N{node.index}("expand to {_text(plan.levels[node.level].name)}")'

@@ -20,6 +20,7 @@ Policy
 * Nothing that makes values begins without credit (:mod:`fanfold.dispatch.credits`), but for one item at a time
   of the oldest open root. Stages nearer to the end of a pipeline come first, since they let values go.
 * Calls of a stage with a rate, or whose service wants a pause, begin as :mod:`fanfold.dispatch.rates` says.
+* Which replicas there are, where their number follows the work, is :mod:`fanfold.dispatch.scaling`'s to say.
 * Items that must run alone (after an exception or a death) get a worker with nothing else at it.
 """
 
@@ -43,6 +44,7 @@ from fanfold.dispatch.pool import (
 )
 from fanfold.dispatch.rates import asked, gate
 from fanfold.dispatch.recycling import Recycling
+from fanfold.dispatch.scaling import Scaling
 from fanfold.dispatch.stopping import ON_REQUEST, Stopping, StopRules
 from fanfold.dispatch.supply import Supply
 from fanfold.engine.chunks import SPAN
@@ -51,6 +53,7 @@ from fanfold.engine.commands import (
     FinishRoots,
     GrantRoom,
     RestartWorker,
+    RetireWorker,
     SpillBlocks,
     StartBatch,
     StopRun,
@@ -89,11 +92,12 @@ class Core:
 
     Args:
         plan: What to run.
-        workers: The replicas that are being started.
+        workers: All replicas that there may be. Those beyond a stage's fewest are parked.
         start_s: The time now, on the clock of the events to come.
         span: Items in a full chunk of the engine's state; only tests choose another.
         rules: Which failures stop the run before its end.
         budget_bytes: How much memory values may take; None: as much as it comes to.
+        cores: What the stages whose replicas follow the work have together; None: all keep to their fewest.
     """
 
     def __init__(
@@ -105,6 +109,7 @@ class Core:
         span: int = SPAN,
         rules: StopRules = ON_REQUEST,
         budget_bytes: int | None = None,
+        cores: int | None = None,
     ) -> None:
         self.plan = plan
         self.machine = Machine(plan, span=span)
@@ -126,7 +131,7 @@ class Core:
             w.worker: Worker(w.worker, w.stage, w.name, since_s=start_s) for w in workers
         }
         for worker in self._workers.values():
-            self._pools[worker.stage].workers.append(worker)
+            self._pools[worker.stage].join(worker, plan.stages[worker.stage])
         self._recycling = Recycling(plan, self._pools)
         self._worker_of: dict[int, Worker] = {}
         self._pool_of_call = {call: pool for pool in self._pools.values() for call in pool.calls}
@@ -143,6 +148,9 @@ class Core:
         self._overdraft = -1
         """The last batch of the oldest root that went on without credit."""
         self._supply = Supply(plan, self.machine, self._pool_of_call)
+        self._scaling = (
+            None if cores is None else Scaling(plan, self._pools, cores, self._supply, start_s)
+        )
         linger_s = {
             call.index: wait_s
             for call in plan.calls()
@@ -153,11 +161,7 @@ class Core:
         """When to dispatch again though nothing happens: a batch has lingered enough, or a call may begin."""
         self._dropped = False
         """Whether this dispatch met a queue that held nothing but items whose roots have ended."""
-        self._window = OPEN_ROOTS + sum(
-            4 * (pool.batch_size or 1) * pool.max_in_flight * len(pool.workers)
-            for pool in self._pools.values()
-            if any(level(plan, call) == 0 for call in pool.calls)
-        )
+        self._window = self._open_roots()
 
     # ------------------------------------------------------------------------------ the door
 
@@ -176,6 +180,8 @@ class Core:
                     self._stopping.task_done(batch.call)
             case WorkerStarted():
                 worker = self._workers[event.worker]
+                if self._scaling is not None:
+                    self._scaling.started(worker, event.time_s)
                 worker.ready = True
                 worker.enter(NO_INPUT, event.time_s)
                 self._pools[worker.stage].noted = ""
@@ -212,7 +218,8 @@ class Core:
 
     def dispatch(self, time_s: float) -> list[Command]:
         """Give work to workers; call it after the events of one poll were handled."""
-        commands = self._recycling.replaced(self._supply.is_wanted, time_s)
+        commands = [] if self._scaling is None else self._scale(self._scaling, time_s)
+        commands += self._recycling.replaced(self._supply.is_wanted, time_s)
         if self._lingering is not None:
             self._lingering.look(self.machine.queues, time_s)
         self._dropped = True
@@ -267,7 +274,7 @@ class Core:
             roots=dict(roots.by_status),
             admitted=roots.admitted,
             open_roots=roots.admitted - roots.ended,
-            workers=[worker.times(time_s) for worker in self._workers.values()],
+            workers=[w.times(time_s) for w in self._workers.values() if w.lived],
             budget_bytes=None if self._credits is None else self._credits.budget_bytes,
             peak_bytes=machine.held.peak_bytes,
             pauses=self._pauses,
@@ -344,8 +351,26 @@ class Core:
                 reason=event.reason,
                 blamed=event.alone,
             )
-        commands.append(RestartWorker(event.worker))
+        if self._scaling is None or not self._scaling.died(worker, event.time_s):
+            commands.append(RestartWorker(event.worker))
         return commands
+
+    def _scale(self, scaling: Scaling, time_s: float) -> list[Command]:
+        commands = scaling.turn(time_s)
+        for command in commands:
+            if isinstance(command, RetireWorker):
+                self._recycling.died(self._workers[command.worker])
+        if commands:
+            self._window = self._open_roots()
+        return commands
+
+    def _open_roots(self) -> int:
+        """How many roots may be open with the workers that there are."""
+        return OPEN_ROOTS + sum(
+            4 * (pool.batch_size or 1) * pool.max_in_flight * len(pool.workers)
+            for pool in self._pools.values()
+            if any(level(self.plan, call) == 0 for call in pool.calls)
+        )
 
     # ------------------------------------------------------------------------------ policy
 
@@ -489,7 +514,7 @@ class Core:
                     continue
                 if pool.closed(time_s):
                     return  # it waits for the rate
-                idle = (w for w in pool.workers if w.ready and not w.batches)
+                idle = (w for w in pool.workers if w.ready and not (w.batches or w.retiring))
                 worker = next(idle, None)
                 if worker is None:
                     return  # it waits for a worker, and what comes before it waits for it

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from fanfold.dispatch.rates import Gate
 from fanfold.engine.ready import ReadyQueue
 from fanfold.engine.statistics import WorkerTimes
+from fanfold.plan import StageSpec
 
 AHEAD: Final = 2
 """Batches at one worker: the one that runs and the next, so that no worker waits for transport."""
@@ -28,6 +29,7 @@ DOWNSTREAM_FULL: Final = "downstream full"
 RATE_LIMIT: Final = "rate limit"
 FINISHED: Final = "finished"
 DEAD: Final = "dead"
+PARKED: Final = "parked"
 
 
 class WorkerLike(Protocol):
@@ -62,11 +64,15 @@ class Worker:
     leaving: bool = False
     """It ends what it holds, and is replaced then (:mod:`fanfold.dispatch.recycling`)."""
     recycled: int = 0
+    retiring: bool = False
+    """It ends what it holds, and is parked then (:mod:`fanfold.dispatch.scaling`)."""
+    lived: bool = True
+    """It is not a worker that was parked all the time."""
 
     @property
     def open(self) -> bool:
         """Whether it may be given work."""
-        return self.ready and not self.leaving
+        return self.ready and not (self.leaving or self.retiring)
 
     def enter(self, state: str, time_s: float) -> None:
         """Note a change of state."""
@@ -115,6 +121,21 @@ class Worker:
         self.recycled += 1
         self.enter(STARTING, time_s)
 
+    def park(self, time_s: float) -> None:
+        """There is no such replica now."""
+        self.ready = self.retiring = False
+        self.enter(PARKED, time_s)
+
+    def add(self, time_s: float) -> None:
+        """It is started, and was parked."""
+        self.lived = True
+        self.enter(STARTING, time_s)
+
+    def busy_s(self, time_s: float) -> float:
+        """How long it has been busy in all."""
+        now_s = time_s - self.since_s if self.state == BUSY else 0.0
+        return self.spent_s.get(BUSY, 0.0) + now_s
+
     def times(self, time_s: float) -> WorkerTimes:
         """How the worker spent its time up to now."""
         spent = dict(self.spent_s)
@@ -147,6 +168,8 @@ class Pool:
     gate: Gate | None = None
     """When its calls may begin; None: at any time."""
     workers: list[Worker] = field(default_factory=list)
+    parked: list[Worker] = field(default_factory=list)
+    """Those that there are not now, the next to be started first."""
     item_s: float | None = None
     """Measured time per item (a moving mean)."""
     ahead: int = AHEAD
@@ -157,6 +180,29 @@ class Pool:
     def __post_init__(self) -> None:
         if self.gate is not None or (self.max_in_flight > 1 and self.batch_size is None):
             self.ahead = 1  # what lay ahead would wait for a slow call, though others have room
+
+    def join(self, worker: Worker, stage: StageSpec) -> None:
+        """One of the stage's replicas; those beyond its fewest are parked."""
+        if stage.most_replicas is None or len(self.workers) < stage.replicas:
+            self.workers.append(worker)
+        else:
+            worker.state, worker.lived = PARKED, False
+            self.parked.append(worker)
+
+    def park(self, worker: Worker, time_s: float) -> None:
+        """One of its workers is there no more."""
+        self.workers.remove(worker)
+        self.parked.append(worker)
+        self.parked.sort(key=lambda parked: parked.number)
+        worker.park(time_s)
+
+    def add(self, time_s: float) -> Worker:
+        """One of those that are parked is there from now on."""
+        worker = self.parked.pop(0)
+        self.workers.append(worker)
+        self.workers.sort(key=lambda present: present.number)
+        worker.add(time_s)
+        return worker
 
     @property
     def opens_s(self) -> float:

@@ -12,7 +12,7 @@ Rules
 * A stage that takes one item at a time is sent no more of them than are left; batches are not cut.
 * The replicas of a stage take turns: in its first life each has a share less than the one before, so that they
   are not all replaced at the same time.
-* Nobody is replaced for whom there will be no work.
+* Nobody is replaced for whom there will be no work, or who is let go anyway (:mod:`fanfold.dispatch.scaling`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Recycling:
         for stage in plan.stages:
             if stage.recycle_after is None and stage.recycle_above is None:
                 continue
-            workers = pools[stage.index].workers
+            workers = (*pools[stage.index].workers, *pools[stage.index].parked)
             for turn, worker in enumerate(workers):
                 after = stage.recycle_after
                 if after is not None:
@@ -93,7 +93,7 @@ class Recycling:
             self._leaving.pop(worker.number, None)
 
     def died(self, worker: Worker) -> None:
-        """A worker died, and is replaced anyway."""
+        """A worker died, and is replaced anyway; or it was let go, and its next life is a new one."""
         if worker.number in self._lives:
             self._renew(worker)
 

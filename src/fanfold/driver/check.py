@@ -220,7 +220,7 @@ def _wrapped(stage: StageSpec, seen: StageCheck) -> StageSpec:
     if hasattr(stage.target, "setup_on_node"):
         construct.setup_on_node = stage.target.setup_on_node  # type: ignore[attr-defined]  # where it is looked for
     target = construct if stage.is_class else entry(stage.target)
-    return dataclasses.replace(stage, target=target, method=None, replicas=1)
+    return dataclasses.replace(stage, target=target, method=None, replicas=1, most_replicas=None)
 
 
 @dataclass(slots=True)

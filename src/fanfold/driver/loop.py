@@ -26,12 +26,14 @@ from fanfold.driver.admission import Admission
 from fanfold.driver.delivery import Delivery
 from fanfold.driver.interrupts import Interrupts
 from fanfold.engine.commands import (
+    AddWorker,
     Command,
     FinishRoots,
     GrantRoom,
     RecycleWorker,
     ReleaseBlocks,
     RestartWorker,
+    RetireWorker,
     SpillBlocks,
     StartBatch,
     StopRun,
@@ -349,6 +351,11 @@ class Loop:
                 case RecycleWorker():
                     self._moved = True
                     self._backend.recycle(command.worker)
+                case AddWorker():
+                    self._moved = True
+                    self._backend.add(command.worker)
+                case RetireWorker():
+                    self._backend.retire(command.worker)
                 case StopRun():
                     self._stop = RunStopped(
                         "FF421", f"the run was stopped: {command.message}", command.hint

@@ -33,6 +33,20 @@ class RecycleWorker:
 
 
 @dataclass(frozen=True, slots=True)
+class AddWorker:
+    """Start a worker that is parked: one that was never started, or was retired."""
+
+    worker: int
+
+
+@dataclass(frozen=True, slots=True)
+class RetireWorker:
+    """Let a worker go that holds nothing, and start none in its place: that is no death."""
+
+    worker: int
+
+
+@dataclass(frozen=True, slots=True)
 class TrimBatch:
     """Tasks of a batch at a worker need not run any more: a bit for each."""
 
@@ -91,6 +105,8 @@ Command: TypeAlias = (
     | SpillBlocks
     | RestartWorker
     | RecycleWorker
+    | AddWorker
+    | RetireWorker
     | ReleaseBlocks
     | FinishRoots
     | StopRun

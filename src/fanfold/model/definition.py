@@ -76,7 +76,9 @@ class StageOptions:
     """Given an item's first input: only items for which it gives equal values share a batch."""
     linger_s: float | None = None
     """How long a batch that is not full waits for more while a worker is idle; None: not at all."""
-    replicas: int = 1
+    replicas: int | tuple[int, int] | Literal["auto"] = 1
+    """A number, or the fewest and the most of what follows the measured work; ``"auto"``: from one up to what
+    the machine lets."""
     cpus: int | None = None
     """None: nothing was said. That is one core for libraries' threads, and none that is counted."""
     gpus: Fraction | None = None
@@ -99,6 +101,20 @@ class StageOptions:
     identities: bool | None = None
     """None: whether the stage's own code mentions ``context`` (:mod:`fanfold.model.mentions`)."""
 
+    @property
+    def fewest_replicas(self) -> int:
+        """How many replicas there are at least."""
+        if isinstance(self.replicas, tuple):
+            return self.replicas[0]
+        return 1 if self.replicas == "auto" else self.replicas
+
+    @property
+    def most_replicas(self) -> int | None:
+        """How many there are at most, 0 for as many as the machine lets; None: their number is fixed."""
+        if isinstance(self.replicas, tuple):
+            return self.replicas[1] if self.replicas[0] < self.replicas[1] else None
+        return 0 if self.replicas == "auto" else None
+
 
 _SECONDS: Final = {"s": 1.0, "sec": 1.0, "second": 1.0} | {
     **dict.fromkeys(("min", "minute"), 60.0),
@@ -115,7 +131,7 @@ TUNABLE: Final[Mapping[str, Any]] = {
     "max_batch_cost": float | None,
     "batch_by": Callable[..., Any] | None,
     "linger_s": float | None,
-    "replicas": int,
+    "replicas": int | Literal["auto"] | tuple[int, int],
     "cpus": int | None,
     "gpus": float | None,
     "memory": int | str | None,
@@ -239,9 +255,10 @@ def check_options(stage: str, options: Mapping[str, Any]) -> StageOptions:
                 _ELSEWHERE.get(name) or did_you_mean(name, known),
             )
     checked = dict(options)
-    for name in ("replicas", "probe"):
-        if name in checked:
-            _check_count(stage, name, checked[name])
+    if "replicas" in checked:
+        checked["replicas"] = _replicas(stage, checked["replicas"])
+    if "probe" in checked:
+        _check_count(stage, "probe", checked["probe"])
     for name in ("batch_size", "max_in_flight", "cpus", "recycle_after"):
         if checked.get(name) is not None:
             _check_count(stage, name, checked[name])
@@ -322,17 +339,26 @@ def plain(signature: inspect.Signature) -> str:
 
 
 def _check_count(stage: str, option: str, value: Any, least: int = 1) -> None:
-    if option == "replicas" and (value == "auto" or isinstance(value, tuple)):
-        raise DefinitionError(
-            "FF103",
-            f"stage {stage!r}: replicas={value!r} (measured or bounded) is not available yet.",
-            "Give a number.",
-        )
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise DefinitionError(
             "FF102",
             f"stage {stage!r}: {option}={value!r} is not a whole number of at least {least}.",
         )
+
+
+def _replicas(stage: str, value: Any) -> int | tuple[int, int] | Literal["auto"]:
+    bounds = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in bounds)
+    if whole and (len(bounds) == 1 or (len(bounds) == 2 and bounds[0] <= bounds[1])):
+        return bounds[0] if len(bounds) == 1 else (bounds[0], bounds[1])
+    if isinstance(value, str) and value == "auto":
+        return "auto"
+    raise DefinitionError(
+        "FF102",
+        f"stage {stage!r}: replicas={_SHOWN.repr(value)} is no number of replicas.",
+        'Give a whole number from 1 on, the fewest and the most as (1, 8), or "auto": then their number '
+        "follows the measured work.",
+    )
 
 
 def _bytes(stage: str, option: str, value: Any) -> int:

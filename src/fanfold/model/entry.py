@@ -36,7 +36,8 @@ def _stage(target: Any = _NOTHING, /, *, name: str | None = None, **options: Any
         batch_size: If given, each port arrives as a list of up to so many items, and the target returns
             one element per item: any sequence or array of that length. By default one item comes at a
             time.
-        replicas: How many workers hold the stage.
+        replicas: How many workers hold the stage: a number, or the fewest and the most, as ``(1, 8)``, of what
+            follows the measured work; ``"auto"`` is from 1 up to what the machine lets. The default is 1.
         outputs: How many ports a call gives, or their names; each result is then a tuple of so many.
         method: The entry point of a class or object; by default it is called itself.
         cpus: Cores that one replica may keep busy. Only what is given counts towards the machine's.

@@ -64,7 +64,7 @@ class Options(TypedDict, total=False):
     """Options of every stage."""
 
     name: str | None
-    replicas: int
+    replicas: int | tuple[int, int] | Literal["auto"]
     cpus: int | None
     gpus: float | None
     memory: int | str | None

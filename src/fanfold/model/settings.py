@@ -143,6 +143,8 @@ def _wanted(kind: Any) -> str:
         return "none"
     if isinstance(kind, type) and issubclass(kind, (int, float)) and not issubclass(kind, bool):
         return _NUMBERS[issubclass(kind, int)]
+    if typing.get_origin(kind) is Literal:
+        return f"one of {', '.join(map(repr, typing.get_args(kind)))}"
     return "true or false" if kind is bool else f"a value of {_called(kind)}"
 
 

@@ -57,7 +57,8 @@ class Twin:
         for spec in workers:
             self._batches[spec.worker] = deque()
             self._stage_of[spec.worker] = spec.stage
-            self._told[spec.worker] = deque([self._constructed(spec.worker)])
+            told = [] if spec.parked else [self._constructed(spec.worker)]
+            self._told[spec.worker] = deque(told)
 
     def submit(self, worker: int, batch: RunBatch) -> None:
         self._batches[worker].append(batch)
@@ -79,6 +80,12 @@ class Twin:
     def recycle(self, worker: int) -> None:
         assert not self._batches[worker], "it holds nothing"
         self._told[worker].append(self._constructed(worker))
+
+    def add(self, worker: int) -> None:
+        self._told[worker].append(self._constructed(worker))
+
+    def retire(self, worker: int) -> None:
+        assert not self._batches[worker], "it holds nothing"
 
     def write(self, results: Sequence[RootResult]) -> None:
         raise AssertionError("nothing is written in memory")
