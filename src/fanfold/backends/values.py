@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 from fanfold.columns import Column
+from fanfold.errors import SourceError
 from fanfold.failures import Failure
 from fanfold.protocol import Rows
 from fanfold.sizes import row_sizes
@@ -24,6 +25,15 @@ class Unstorable(Exception):
     def __init__(self, rows: Sequence[tuple[int, Failure]]) -> None:
         super().__init__(f"{len(rows)} values cannot be stored")
         self.rows = rows
+
+    def of_source(self) -> SourceError:
+        """What a run says if the rows are a source's items."""
+        row, failure = self.rows[0]
+        return SourceError(
+            "FF408",
+            f"item {row} of those just read from the source cannot be sent to workers: {failure.message}.",
+            'Let the source give paths or plain data, or run with backend="inline".',
+        )
 
 
 class Values(Protocol):

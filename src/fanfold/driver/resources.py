@@ -11,7 +11,9 @@ Rules
    that takes the most of what is short first, down to one each.
 3. If one replica each does not fit either, the run is refused for want of memory or GPUs. Cores are shared
    then: work gets slower by that, and not impossible.
-4. Whole GPUs are a replica's own. Shares of one are spread over what is left if they fit so, else packed.
+4. Where the number of a stage's replicas follows the work, what counts so far is the fewest. What is left decides
+   the most: each takes the cores that it says, or one, and its GPUs and its memory are set aside for it.
+5. Whole GPUs are a replica's own. Shares of one are spread over what is left if they fit so, else packed.
 """
 
 from __future__ import annotations
@@ -34,18 +36,20 @@ Devices: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Fitted:
-    """A plan whose replicas fit this machine."""
+    """A plan whose replicas fit this machine: each stage has a number of them, or a fewest and a most."""
 
     plan: Plan
     gpus: tuple[tuple[Devices, ...] | None, ...] = ()
     """By stage, for each replica: its GPUs; None where nothing was said, and nothing is hidden."""
     notes: tuple[str, ...] = ()
     """What was reduced, and why, in words."""
+    cores: int | None = None
+    """What the stages whose replicas follow the work have together; None if there is none such."""
 
     @property
     def declared_bytes(self) -> int:
-        """What all replicas need for themselves."""
-        return sum(stage.replicas * (stage.memory or 0) for stage in self.plan.stages)
+        """What all replicas that there are at a time need for themselves at most."""
+        return _bytes_at_most(self.plan.stages, self.cores or 0)
 
     def gpus_of(self, stage: int, replica: int) -> Devices | None:
         """The GPUs of one replica; None: it sees what the program does."""
@@ -66,7 +70,7 @@ def fit(plan: Plan, backend: str, machine: Machine | None = None) -> Fitted:
         SetupError: A replica cannot run here (FF432), or one of each stage cannot at the same time (FF435).
     """
     if backend not in LOCAL:
-        return Fitted(plan)
+        return fewest(plan)
     machine = machine or this_machine()
     wants_gpus = any(stage.gpus for stage in plan.stages)
     gpus = machine.ask_gpus() if wants_gpus else ()
@@ -77,10 +81,17 @@ def fit(plan: Plan, backend: str, machine: Machine | None = None) -> Fitted:
         if short(stages):
             raise _too_many(plan, stages, machine, gpus)
     _reduce(stages, _short_of_cores(machine))
+    notes = _notes(plan, stages, machine, gpus)
+    cores = _widen(stages, machine, gpus)
     assigned = _assign(stages, gpus)
     assert assigned is not None, "they were reduced until they fit"
-    notes = _notes(plan, stages, machine, gpus)
-    return Fitted(replace(plan, stages=tuple(stages)), assigned, notes)
+    return Fitted(replace(plan, stages=tuple(stages)), assigned, notes, cores)
+
+
+def fewest(plan: Plan) -> Fitted:
+    """The plan with the fewest replicas that each stage may have, for where nothing is measured."""
+    stages = tuple(replace(stage, most_replicas=None) for stage in plan.stages)
+    return Fitted(replace(plan, stages=stages))
 
 
 # ------------------------------------------------------------------------------------------ one replica
@@ -159,6 +170,51 @@ def _reduce(stages: list[StageSpec], short: Short) -> None:
             return
         most = max(reducible, key=lambda index: (taken[index], stages[index].replicas, index))
         stages[most] = replace(stages[most], replicas=stages[most].replicas - 1)
+
+
+def _widen(stages: list[StageSpec], machine: Machine, gpus: Devices) -> int | None:
+    """Give the stages whose replicas follow the work the most that they may have; the cores that they share."""
+    scaled = [index for index, stage in enumerate(stages) if stage.most_replicas is not None]
+    fixed = sum(s.replicas * (s.cpus or 0) for s in stages if s.most_replicas is None)
+    taken = sum(stages[index].replicas * (stages[index].cpus or 1) for index in scaled)
+    cores = max(machine.cores - fixed, taken)
+    for index in scaled:
+        stage = stages[index]
+        most = stage.replicas + (cores - taken) // (stage.cpus or 1)
+        most = min(most, stage.most_replicas or most)
+        stages[index] = replace(stage, most_replicas=max(most, stage.replicas))
+    there = machine.memory_bytes
+    while there is not None and _bytes_at_most(stages, cores) > there:
+        _narrow(stages, lambda stage: stage.memory or 0)
+    while _assign(stages, gpus) is None:
+        _narrow(stages, lambda stage: stage.gpus or 0)
+    return cores if scaled else None
+
+
+def _narrow(stages: list[StageSpec], one: Callable[[StageSpec], int | Fraction]) -> None:
+    """Lower the most replicas of the stage that takes the most of something, by one."""
+    index = max(
+        (i for i, stage in enumerate(stages) if most_of(stage) > stage.replicas and one(stage)),
+        key=lambda i: (most_of(stages[i]) * one(stages[i]), i),
+    )
+    stages[index] = replace(stages[index], most_replicas=most_of(stages[index]) - 1)
+
+
+def _bytes_at_most(stages: Sequence[StageSpec], cores: int) -> int:
+    """What replicas declare to need, if those that follow the work are where that is the most."""
+    scaled = [stage for stage in stages if stage.most_replicas is not None]
+    left = cores - sum(stage.replicas * (stage.cpus or 1) for stage in scaled)
+    total = sum(stage.replicas * (stage.memory or 0) for stage in stages)
+    for stage in sorted(scaled, key=lambda s: Fraction(s.memory or 0, s.cpus or 1), reverse=True):
+        more = min(most_of(stage) - stage.replicas, -(-left // (stage.cpus or 1)))
+        total += more * (stage.memory or 0)
+        left = max(0, left - more * (stage.cpus or 1))
+    return total
+
+
+def most_of(stage: StageSpec) -> int:
+    """How many replicas a stage has at most, once that is known."""
+    return max(stage.replicas, stage.most_replicas or 0)
 
 
 def _too_many(
@@ -252,7 +308,7 @@ def _placed(
         (stage.gpus, index, replica)
         for index, stage in enumerate(stages)
         if stage.gpus is not None
-        for replica in range(stage.replicas)
+        for replica in range(most_of(stage))
     ]
     for demand, index, replica in sorted(demands, key=lambda d: (-d[0], d[1], d[2])):
         if demand >= 1:
@@ -273,6 +329,6 @@ def _placed(
             chosen = ()
         given[index, replica] = chosen
     return tuple(
-        None if stage.gpus is None else tuple(given[index, r] for r in range(stage.replicas))
+        None if stage.gpus is None else tuple(given[index, r] for r in range(most_of(stage)))
         for index, stage in enumerate(stages)
     )

@@ -32,7 +32,7 @@ from fanfold.driver.delivery import Counted, Delivery, HandedOut, Order, Written
 from fanfold.driver.interrupts import Interrupts
 from fanfold.driver.loop import Loop
 from fanfold.driver.memory import budget_bytes
-from fanfold.driver.resources import Fitted, fit
+from fanfold.driver.resources import Fitted, fewest, fit
 from fanfold.driver.results import Result, shaped
 from fanfold.driver.settings import (
     as_source,
@@ -216,7 +216,7 @@ def call(plan: Plan, values: Sequence[Any]) -> Any:
     """
     contain = (ItemFailure, ParentFailure) if _provides_for_failures(plan) else ()
     source = opened(from_items([values[0] if len(values) == 1 else tuple(values)]))
-    job = _Job(Fitted(plan), source, InlineBackend(contain=contain), "inline", rules=NEVER)
+    job = _Job(fewest(plan), source, InlineBackend(contain=contain), "inline", rules=NEVER)
     results = job.stream(HandedOut("source"), "error")
     (result,) = results
     if result.status is Status.FAILED:
@@ -265,7 +265,7 @@ def check(
 
 
 def _dry_run(plan: Plan, source: Source[Any]) -> Report:
-    job = _Job(Fitted(plan), opened(source), InlineBackend(), "inline", rules=NEVER)
+    job = _Job(fewest(plan), opened(source), InlineBackend(), "inline", rules=NEVER)
     return job.run(Counted(), progress=False, duplicates="first")
 
 
@@ -400,6 +400,7 @@ class _Job:
             time.monotonic(),
             rules=self._rules,
             budget_bytes=self._budget,
+            cores=self._fitted.cores,
         )
         admission = Admission(
             self._plan,

@@ -16,7 +16,7 @@ from typing import Any
 from fanfold.backends.base import NO_RUN, Backend, RunFacts, WorkerSpec
 from fanfold.data.sinks import SinkWriter, local_folder, make_folder, output_folder
 from fanfold.data.sources import Source, from_items
-from fanfold.driver.resources import Fitted
+from fanfold.driver.resources import Fitted, most_of
 from fanfold.errors import UsageError
 
 BACKENDS = ("local", "inline")
@@ -52,9 +52,10 @@ def make_backend(backend: str | Backend, log_dir: Path | None = None) -> tuple[B
 
 
 def worker_specs(fitted: Fitted, facts: RunFacts = NO_RUN) -> tuple[WorkerSpec, ...]:
-    """A worker for each replica of each stage, named ``Ocr[2]``; all know these facts of the run."""
+    """A worker for each replica that a stage may have, named ``Ocr[2]``, those beyond its fewest parked; all know
+    these facts of the run."""
     stages = fitted.plan.stages
-    places = [(stage, replica) for stage in stages for replica in range(stage.replicas)]
+    places = [(stage, replica) for stage in stages for replica in range(most_of(stage))]
     return tuple(
         WorkerSpec(
             worker,
@@ -62,6 +63,7 @@ def worker_specs(fitted: Fitted, facts: RunFacts = NO_RUN) -> tuple[WorkerSpec, 
             f"{stage.name}[{replica}]",
             facts,
             fitted.gpus_of(stage.index, replica),
+            parked=replica >= stage.replicas,
         )
         for worker, (stage, replica) in enumerate(places)
     )

@@ -15,19 +15,23 @@ from typing import Any, Final
 from fanfold.backends.base import (
     Backend,
     BackendEvent,
-    WorkerSpec,
 )
 from fanfold.dispatch.core import Core
 from fanfold.dispatch.stopping import ON_REQUEST, StopRules
+from fanfold.driver.machine import Machine
+from fanfold.driver.resources import LOCAL, fewest, fit
+from fanfold.driver.settings import worker_specs
 from fanfold.engine import invariants, started
 from fanfold.engine.chunks import SPAN
 from fanfold.engine.commands import (
+    AddWorker,
     Command,
     FinishRoots,
     GrantRoom,
     RecycleWorker,
     ReleaseBlocks,
     RestartWorker,
+    RetireWorker,
     SpillBlocks,
     StartBatch,
     StopRun,
@@ -88,6 +92,7 @@ class ObservedRun:
         rules: Which failures stop the run; unless told otherwise, those of stages that ask for it, so that a
             run that is compared goes to its end.
         budget_bytes: How much memory values may take; None: as much as it comes to.
+        cores: What stages whose replicas follow the work have together; None: these have their fewest.
     """
 
     def __init__(
@@ -97,20 +102,27 @@ class ObservedRun:
         roots: Sequence[tuple[Any, ...]],
         keys: Sequence[str] | None = None,
         *,
+        cores: int | None = None,
         span: int = SPAN,
         listener: Callable[[Command], None] | None = None,
         rules: StopRules = ON_REQUEST,
         budget_bytes: int | None = None,
     ) -> None:
-        self._plan, self._backend, self._roots = plan, backend, roots
+        self._backend, self._roots = backend, roots
         self._listener = listener
         self._keys = [str(position) for position in range(len(roots))] if keys is None else keys
-        self.workers: list[WorkerSpec] = []
-        for stage in plan.stages:
-            for replica in range(stage.replicas):
-                name = f"{stage.name}[{replica}]"
-                self.workers.append(WorkerSpec(len(self.workers), stage.index, name))
-        self._core = Core(plan, self.workers, span=span, rules=rules, budget_bytes=budget_bytes)
+        fitted = fewest(plan) if cores is None else fit(plan, LOCAL[0], Machine(cores, None))
+        self.plan: Plan = fitted.plan
+        plan, self.cores = fitted.plan, fitted.cores
+        self.workers = worker_specs(fitted)
+        self._core = Core(
+            plan,
+            self.workers,
+            span=span,
+            rules=rules,
+            budget_bytes=budget_bytes,
+            cores=fitted.cores,
+        )
         self.started: list[RunBatch] = []
         """The batches that the last dispatch made."""
         self.admitted: int = 0
@@ -181,7 +193,7 @@ class ObservedRun:
             rows, keys = self._roots[first : first + count], self._keys[first : first + count]
             streams = tuple(
                 self._source_rows(source.stream, [row[position] for row in rows])
-                for position, source in enumerate(self._plan.sources)
+                for position, source in enumerate(self.plan.sources)
             )
             self.take_in(RootsAdmitted(tuple(keys), streams, time_s=time_s))
         if self.admitted == len(self._roots):
@@ -213,7 +225,7 @@ class ObservedRun:
 
     def _source_rows(self, stream: Stream, values: list[Any]) -> StreamRows:
         stored = self._backend.put(values) if stream.stored else None
-        return told(self._plan, stream, values, stored)
+        return told(self.plan, stream, values, stored)
 
     def _carry_out(self, commands: Sequence[Command]) -> None:
         for command in commands:
@@ -226,6 +238,10 @@ class ObservedRun:
                     self._backend.restart(command.worker)
                 case RecycleWorker():
                     self._backend.recycle(command.worker)
+                case AddWorker():
+                    self._backend.add(command.worker)
+                case RetireWorker():
+                    self._backend.retire(command.worker)
                 case TrimBatch():
                     self._backend.trim(command.worker, command.batch, command.tasks)
                 case GrantRoom():

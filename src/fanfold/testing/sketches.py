@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import fanfold as ff
 from fanfold.plan import Plan
@@ -22,7 +22,7 @@ class StageSketch:
 
     kind: str
     batch_size: int | None = None
-    replicas: int = 1
+    replicas: int | tuple[int, int] | Literal["auto"] = 1
     batch_bytes: int | None = None
     batch_by: str | None = None
     """A key of :data:`GROUPERS`."""

@@ -12,7 +12,8 @@ import selectors
 import socket
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -35,7 +36,7 @@ from fanfold.backends.local.messages import CloseWriter, Ended, Fork, Setup, Wri
 from fanfold.backends.local.node import Node
 from fanfold.backends.local.nursery import Nursery, reason
 from fanfold.backends.local.shelf import SHELF, Shelf, ThreadValues
-from fanfold.backends.local.shipping import ship
+from fanfold.backends.local.shipping import hide_secrets, ship
 from fanfold.backends.local.spill import Spill
 from fanfold.backends.local.store import SPILLED, BlockRef
 from fanfold.backends.local.threads import Bell, Lease, ThreadWorker
@@ -47,7 +48,7 @@ from fanfold.backends.standard_streams import occupy
 from fanfold.backends.values import Unstorable
 from fanfold.blocks.arena import ARENA_BYTES, create
 from fanfold.columns import Column, Ref, references
-from fanfold.errors import SetupError, SourceError
+from fanfold.errors import SetupError
 from fanfold.plan import Plan
 from fanfold.protocol import (
     BatchFinished,
@@ -63,7 +64,7 @@ from fanfold.protocol import (
     WorkerFailed,
     WorkerStarted,
 )
-from fanfold.secret import hide, names_in, redacted
+from fanfold.secret import redacted
 
 ARENA_DIR_VARIABLE: Final = "FANFOLD_ARENA_DIR"
 """Names a directory for mapped files in the place of anonymous memory."""
@@ -75,12 +76,7 @@ KEPT_BYTES: Final = 4 * 1024 * 1024
 """Each arena keeps at least so much."""
 _DRIVER_ARENA: Final = -1
 _WRITER: Final = -2
-_FREE_SOON: Final = 64
-"""Freed blocks after which an idle worker is told of them."""
-_FREE_BYTES: Final = 4 * 1024 * 1024
-"""So much that is free again any worker is told of at once, or one that runs for long would take new memory."""
 _SERIALS_PER_LIFE: Final = 1 << 40
-_LOG_LINES: Final = 20
 
 
 class LocalBackend:
@@ -116,6 +112,8 @@ class LocalBackend:
         self._selector = selectors.DefaultSelector()
         self._members: dict[int, Member] = {}
         self._threads: dict[int, ThreadWorker] = {}
+        self._later: dict[int, Callable[[], None]] = {}
+        """By worker that is a thread and was never started: how to start it."""
         self._bell: Bell | None = None
         self._shelf = Shelf()
         self._leaving: frozenset[int] = frozenset()
@@ -153,7 +151,7 @@ class LocalBackend:
             stage: ship(stage_plan(plan, stage), f"stage {plan.stages[stage].name!r}")
             for stage in {spec.stage for spec in processes}
         }
-        _hide_secrets(plan)
+        hide_secrets(plan)
         self._facts = {spec.worker: spec.run for spec in workers}
         budget = next((spec.run.budget_bytes for spec in workers), None)
         if budget is not None:
@@ -186,15 +184,21 @@ class LocalBackend:
                 closes=stage.is_class and callable(getattr(stage.target, "close", None)),
                 gpus=spec.gpus,
                 scarce=bool(stage.gpus or stage.memory or stage.recycle_above),
+                parked=spec.parked,
             )
         for member in self._members.values():
-            self._fork(member)
+            if not member.parked:
+                self._fork(member)
         if threads:
             self._bell = Bell()
             self._selector.register(self._bell.socket, selectors.EVENT_READ, self._bell)
         for spec in workers:
             if spec.stage in threads:
-                self._start_thread(spec, stage_plan(plan, spec.stage), node)
+                start = partial(self._start_thread, spec, stage_plan(plan, spec.stage), node)
+                if spec.parked:
+                    self._later[spec.worker] = start
+                else:
+                    start()
 
     def _make_values(self, own: int, contain: type[BaseException] = BaseException) -> ThreadValues:
         return ThreadValues(
@@ -239,13 +243,40 @@ class LocalBackend:
             self._threads[worker] = thread.succeeded()
             return
         member = self._members[worker]
+        self._let_go(member)
+        if not member.scarce:
+            self._fork(member)
+
+    def _let_go(self, member: Member) -> None:
         self._hang_up(member)
         member.ready = False
         member.retired.add(member.pid)
         assert self._nursery is not None, "start() comes first"
         self._nursery.retire(member.pid)
-        if not member.scarce:
-            self._fork(member)
+
+    def add(self, worker: int) -> None:
+        """Fork a process for a worker that has none, or start a thread. What was there before it, if it has not
+        ended yet, goes first as in :meth:`recycle`."""
+        if (start := self._later.pop(worker, None)) is not None:
+            start()
+        elif (thread := self._threads.get(worker)) is not None:
+            self._threads[worker] = thread.succeeded()
+        else:
+            member = self._members[worker]
+            member.parked = False
+            if not (member.scarce and member.retired):
+                self._fork(member)
+
+    def retire(self, worker: int) -> None:
+        """Let a worker's process or thread go. Its arena stays, since values in it may be read yet."""
+        thread = self._threads.get(worker)
+        if thread is not None:
+            thread.ready = False
+            thread.stop()
+            return
+        member = self._members[worker]
+        self._let_go(member)
+        member.parked = True
 
     def _fork(self, member: Member) -> None:
         assert self._nursery is not None and self._board is not None, "start() comes first"
@@ -308,14 +339,8 @@ class LocalBackend:
     def write(self, results: Sequence[RootResult]) -> None:
         """Queue roots for the writer."""
         self._writing.update((result.root, result) for result in results)
-        self._send(self._members[_WRITER], Write(tuple(map(self._relocated, results))))
-
-    def _relocated(self, result: RootResult) -> RootResult:
-        spill = self._spill
-        if not spill:
-            return result
-        columns = (None if c is None else spill.relocated(c) for c in result.columns)
-        return result._replace(columns=tuple(columns))
+        assert self._spill is not None, "start() comes first"
+        self._send(self._members[_WRITER], Write(tuple(map(self._spill.relocated_result, results))))
 
     def close_writer(self) -> None:
         """Have the writer close its sinks when it has written all."""
@@ -331,13 +356,7 @@ class LocalBackend:
         try:
             return self._values.put(_DRIVER_ARENA, values)
         except Unstorable as error:
-            row, failure = error.rows[0]
-            raise SourceError(
-                "FF408",
-                f"item {row} of those just read from the source cannot be sent to workers: "
-                f"{failure.message}.",
-                'Let the source give paths or plain data, or run with backend="inline".',
-            ) from None
+            raise error.of_source() from None
 
     def read(self, column: Column) -> list[Any]:
         """The values of a column, in this process."""
@@ -383,12 +402,12 @@ class LocalBackend:
             thread = self._threads.get(ref[0])
             if thread is not None:
                 thread.free(ref)
-                if _is_told_soon(thread):
+                if thread.is_told_soon:
                     thread.post(None, thread.take_freed())
                 continue
             member = self._members[ref[0]]
             member.free(ref)
-            if member.ready and _is_told_soon(member):
+            if member.is_told_soon:
                 self._send(member, pack_work(None, member.take_freed()))
         self._values.free(own)
 
@@ -513,7 +532,8 @@ class LocalBackend:
         if ended.pid in member.retired:
             member.retired.discard(ended.pid)
             if member.channel is None:
-                self._fork(member)
+                if not member.parked:
+                    self._fork(member)
             elif (started := member.take_held_back()) is not None:
                 self._told.append(started._replace(time_s=time.monotonic()))
             return
@@ -526,7 +546,7 @@ class LocalBackend:
             raise SetupError(
                 "FF404",
                 f"the process that writes records {how}.",
-                f"Its last output: {self._last_words(member)}",
+                f"Its last output: {member.last_words()}",
             )
         if not member.ready:
             # By chance, or for good? Who counts deaths finds out: this one ran nothing.
@@ -538,9 +558,6 @@ class LocalBackend:
         alone = self._board.alone(member.number)
         member.batches.clear()
         self._told.append(WorkerDied(member.number, how, time.monotonic(), running, alone))
-
-    def _last_words(self, member: Member) -> str:
-        return "\n".join(member.log_tail(4096).splitlines()[-_LOG_LINES:]) or "(none)"
 
     def worker_log_tail(self, worker: int, limit_bytes: int = 4_096) -> str:
         """The end of a worker's log; a thread has none, its output goes where the driver's goes."""
@@ -579,16 +596,3 @@ class LocalBackend:
         for descriptor in (*self._arenas.values(), self._node_fd, self._board_fd):
             if descriptor >= 0:  # it was made
                 os.close(descriptor)
-
-
-def _hide_secrets(plan: Plan) -> None:
-    """Workers' last words are shown in errors; the secrets that workers know are not to be among them."""
-    given = [(s.args, dict(s.kwargs)) for s in plan.stages] + [dict(c.static) for c in plan.calls()]
-    for name in names_in(given):
-        if name in os.environ:
-            hide(name, os.environ[name])
-
-
-def _is_told_soon(worker: Holding) -> bool:
-    """Whether a worker hears of freed blocks before it is sent a batch."""
-    return worker.freed_bytes >= _FREE_BYTES or (worker.freed >= _FREE_SOON and not worker.batches)

@@ -21,6 +21,13 @@ _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|
 """ANSI sequences: colours and the like, a terminal's title, single letters."""
 
 
+_LOG_LINES: Final = 20
+_FREE_SOON: Final = 64
+"""Freed blocks after which an idle worker is told of them."""
+_FREE_BYTES: Final = 4 * 1024 * 1024
+"""So much that is free again any worker is told of at once, or one that runs for long would take new memory."""
+
+
 class Holding:
     """A worker as the driver's bookkeeping has it, process or thread.
 
@@ -53,9 +60,10 @@ class Holding:
         self.freed_bytes += ref[2]
 
     @property
-    def freed(self) -> int:
-        """How many blocks it has not been told of."""
-        return len(self._freed)
+    def is_told_soon(self) -> bool:
+        """Whether it is to hear of freed blocks before it is sent a batch."""
+        many = len(self._freed) >= _FREE_SOON and not self.batches
+        return self.ready and (many or self.freed_bytes >= _FREE_BYTES)
 
     def take_freed(self) -> tuple[BlockRef, ...]:
         """The blocks to tell it of."""
@@ -80,6 +88,7 @@ class Member(Holding):
         gpus: GPUs that it is to see; None: those that the program sees.
         scarce: Whether it holds what there may not be enough of for two, so that one process ends before the
             next begins.
+        parked: It is not started with the others.
     """
 
     def __init__(
@@ -93,6 +102,7 @@ class Member(Holding):
         closes: bool = False,
         gpus: tuple[str, ...] | None = None,
         scarce: bool = False,
+        parked: bool = False,
     ) -> None:
         super().__init__(number, name)
         self.threads = threads
@@ -100,6 +110,8 @@ class Member(Holding):
         self.closes = closes
         self.gpus = gpus
         self.scarce = scarce
+        self.parked: bool = parked
+        """There is to be no process now."""
         self.retired: set[int] = set()
         """Processes that were replaced and have not ended yet."""
         self._held_back: WorkerStarted | None = None
@@ -130,6 +142,10 @@ class Member(Holding):
             return None
         started, self._held_back = self._held_back, None
         return started
+
+    def last_words(self) -> str:
+        """The last lines of its output, for a message."""
+        return "\n".join(self.log_tail(4096).splitlines()[-_LOG_LINES:]) or "(none)"
 
     def log_tail(self, limit_bytes: int) -> str:
         """The end of its output, without what colours it on a terminal."""

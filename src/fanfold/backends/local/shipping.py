@@ -21,6 +21,8 @@ from typing import Any
 import cloudpickle
 
 from fanfold.errors import DefinitionError
+from fanfold.plan import Plan
+from fanfold.secret import hide, names_in
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # the library has no types
@@ -103,3 +105,11 @@ def _place_of_wrapped(thing: Any) -> tuple[str, str] | None:
 
 def _wrapped_at(module: str, name: str) -> Any:
     return getattr(importlib.import_module(module), name).__wrapped__
+
+
+def hide_secrets(plan: Plan) -> None:
+    """Workers' last words are shown in errors; the secrets that workers know are not to be among them."""
+    given = [(s.args, dict(s.kwargs)) for s in plan.stages] + [dict(c.static) for c in plan.calls()]
+    for name in names_in(given):
+        if name in os.environ:
+            hide(name, os.environ[name])

@@ -14,6 +14,7 @@ from typing import Final
 from fanfold.backends.local.store import SPILLED, BlockRef
 from fanfold.blocks.arena import Writer
 from fanfold.columns import Column, relocated
+from fanfold.protocol import RootResult
 
 _STEP_BYTES: Final = 1 << 30
 
@@ -79,6 +80,13 @@ class Spill:
     def relocated(self, column: Column) -> Column:
         """A column as readers have to have it."""
         return relocated(column, self._places) if self._places else column
+
+    def relocated_result(self, result: RootResult) -> RootResult:
+        """A root's outputs as the writer has to have them."""
+        if not self._places:
+            return result
+        columns = (None if c is None else self.relocated(c) for c in result.columns)
+        return result._replace(columns=tuple(columns))
 
     def __bool__(self) -> bool:
         """Whether there is any block here."""

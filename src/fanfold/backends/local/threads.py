@@ -171,7 +171,7 @@ class ThreadWorker(Holding):
         self._wake()
 
     def succeeded(self) -> ThreadWorker:
-        """Stop, and have another thread in its place, which takes over the arena."""
+        """Stop, unless it has been, and have another thread in its place, which takes over the arena."""
         self.stop()
         successor = ThreadWorker(
             self.number,

@@ -26,6 +26,7 @@ class Summary:
     runs: int = 0
     events: int = 0
     recycled: int = 0
+    moved: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     failing: list[int] = field(default_factory=list)
     """The seeds whose runs broke a rule."""
@@ -35,6 +36,7 @@ class Summary:
         self.runs += other.runs
         self.events += other.events
         self.recycled += other.recycled
+        self.moved += other.moved
         self.faults.update(other.faults)
         self.failing += other.failing
 
@@ -45,6 +47,7 @@ class Summary:
             "runs": self.runs,
             "faults": {kind: self.faults[kind] for kind in (*FAULTS, *items)},
             "recycled": self.recycled,
+            "moved": self.moved,
             "events": self.events,
             "violations": len(self.failing),
             "failing_seeds": self.failing,
@@ -74,6 +77,7 @@ def campaign(
         summary.runs += 1
         summary.events += simulated.events
         summary.recycled += simulated.recycled
+        summary.moved += simulated.moved
         summary.faults.update(simulated.faults)
         if simulated.violations:
             summary.failing.append(seed)

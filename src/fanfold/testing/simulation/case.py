@@ -89,6 +89,8 @@ class Case:
     """Items in a full chunk of the engine's state; small ones put every rule to work across chunks."""
     budget: int | None = None
     """How many values may be in memory at a time; None: as many as it comes to."""
+    cores: int | None = None
+    """What stages whose replicas follow the work have together; None: these have their fewest."""
 
     def to_json(self) -> str:
         """The case as text, a line for each part."""
@@ -109,6 +111,7 @@ class Case:
             "seed": self.seed,
             "span": self.span,
             "budget": self.budget,
+            **({} if self.cores is None else {"cores": self.cores}),
             "timing": asdict(self.timing),
             "faults": _dicts(self.faults),
             **{
@@ -132,6 +135,7 @@ class Case:
                 faults=tuple(_fault(fault) for fault in data["faults"]),
                 span=data["span"],
                 budget=data.get("budget"),
+                cores=data.get("cores"),
             )
         except (KeyError, TypeError) as error:
             raise ValueError(
@@ -197,12 +201,16 @@ def _dicts(values: tuple[Any, ...]) -> list[dict[str, Any]]:
 def _sketch(data: Mapping[str, Any]) -> Sketch:
     return Sketch(
         sources=data["sources"],
-        stages=tuple(StageSketch(**stage) for stage in data["stages"]),
+        stages=tuple(_stage(stage) for stage in data["stages"]),
         steps=tuple(_step(step) for step in data["steps"]),
         outputs=tuple(data["outputs"]),
         structure=data["structure"],
         roots=tuple(tuple(root) for root in data["roots"]),
     )
+
+
+def _stage(data: Mapping[str, Any]) -> StageSketch:
+    return StageSketch(**{**data, "replicas": _option(data.get("replicas", 1))})
 
 
 def _step(data: Mapping[str, Any]) -> Step:

@@ -92,13 +92,13 @@ def draw_case(seed: int, limits: Limits | None = None) -> Case:
     die = Die(random)
     sketch = draw_sketch(die, limits)
     timing = _timing(random, len(sketch.stages))
-    workers = sum(stage.replicas for stage in sketch.stages)
+    workers = sum(stage.replicas for stage in sketch.stages if isinstance(stage.replicas, int))
     span = SPAN if limits is WIDE else random.choice(SPANS)
     faults = _faults(die, workers)
     budget = random.choice(BUDGETS)
     sketch = _limited(random, _ordered(random, _forming(random, sketch)))
-    sketch = _recycling(random, sketch)
-    return Case(seed, sketch, timing, faults, span, budget)
+    sketch, cores = _scaled(random, _recycling(random, sketch))
+    return Case(seed, sketch, timing, faults, span, budget, cores)
 
 
 def _forming(random: Random, sketch: Sketch) -> Sketch:
@@ -147,6 +147,18 @@ def _recycling(random: Random, sketch: Sketch) -> Sketch:
         stage = replace(stage, recycle_after=after, recycle_above=above)
         sketch = _with_stage(sketch, index, stage)
     return sketch
+
+
+def _scaled(random: Random, sketch: Sketch) -> tuple[Sketch, int | None]:
+    """The same with replicas that follow the work, and the cores that they share, in a quarter of the cases."""
+    if random.random() > 0.25:
+        return sketch, None
+    for index, stage in enumerate(sketch.stages):
+        least = random.choice((1, 1, 2))
+        bounds = (least, least + random.choice((1, 2, 5)))
+        stage = replace(stage, replicas=random.choice((stage.replicas, bounds, "auto", "auto")))
+        sketch = _with_stage(sketch, index, stage)
+    return sketch, random.choice((2, 3, 5, 8, 16))
 
 
 def _with_stage(sketch: Sketch, index: int, stage: StageSketch) -> Sketch:

@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fanfold.engine.commands import Command, RecycleWorker, RestartWorker, StartBatch
+from fanfold.driver.resources import most_of
+from fanfold.engine.commands import (
+    AddWorker,
+    Command,
+    RecycleWorker,
+    RestartWorker,
+    StartBatch,
+)
 from fanfold.plan import Plan
 from fanfold.protocol import BatchFinished, BatchPaused, BatchRaised, Event
 from fanfold.testing.observing import ObservedRun
@@ -54,6 +61,9 @@ class Lives:
                 self._holds = {b: h for b, h in self._holds.items() if h[0] != command.worker}
             case RecycleWorker():
                 self._recycled(command.worker)
+            case AddWorker():
+                self._renew(command.worker)
+                self._holds = {b: h for b, h in self._holds.items() if h[0] != command.worker}
 
     def _started(self, worker: int, batch: int, items: int, carried: bool) -> None:
         stage, sent = self._stage_of[worker], self._sent[worker]
@@ -72,7 +82,7 @@ class Lives:
         if held := [batch for batch, (holder, _) in self._holds.items() if holder == worker]:
             self._found.append(f"worker {worker} was replaced while it held batches {held}")
         stage = self._stage_of[worker]
-        turns = stage.replicas
+        turns = most_of(stage)
         spent = stage.recycle_after is not None and (
             self._sent[worker] * turns >= stage.recycle_after
         )  # in its first life one of several replicas has a share of it alone

@@ -16,7 +16,8 @@ from pathlib import PurePath
 from random import Random
 from typing import Any, Final
 
-from fanfold.engine.commands import Command, RecycleWorker
+from fanfold.engine.commands import AddWorker, Command, RecycleWorker, RetireWorker
+from fanfold.driver.resources import most_of
 from fanfold.plan import Plan
 from fanfold.protocol import DriverEvent, Event
 from fanfold.testing.interpreter import Interpretation, interpret
@@ -36,6 +37,7 @@ from fanfold.testing.simulation.checks import (
 )
 from fanfold.testing.simulation.rates import Rates
 from fanfold.testing.simulation.recycled import Lives
+from fanfold.testing.simulation.scales import Scales
 from fanfold.testing.simulation.timeline import Timeline
 from fanfold.testing.simulation.workers import Heard, SimulatedWorkers
 from fanfold.testing.sketches import build, plan_of
@@ -72,6 +74,8 @@ class Simulated:
     events: int = 0
     recycled: int = 0
     """How often a worker was replaced as its stage asks."""
+    moved: int = 0
+    """How often a worker was added or retired because of the work."""
     faults: Counter[str] = field(default_factory=Counter)
     """What went wrong on purpose, by kind: with workers, and with ``item:`` before it, with items."""
     virtual_s: float = 0.0
@@ -147,11 +151,14 @@ class _Run:
             roots,
             span=self._case.span,
             listener=self._answered,
+            cores=self._case.cores,
             budget_bytes=budget_bytes,
         )
         if budget_bytes is not None:
             self._budget = Budget(plan, self._run, budget_bytes)
+        plan = self._plan = self._run.plan
         self._lives = Lives(plan, self._run)
+        self._scales = Scales(plan, self._run)
         self._idle = IdleWorkers(plan, self._run, self._workers, self._rates)
         self._sow(len(roots))
         while not self._run.over:
@@ -167,6 +174,7 @@ class _Run:
         self._commit_later()
         self._demand([Violation("rate", text) for text in self._rates.complaints(timeline.now_s)])
         self._demand([Violation("recycle", text) for text in self._lives.complaints()])
+        self._demand([Violation("scale", text) for text in self._scales.complaints()])
         if self._budget is not None:
             self._demand(self._budget.complaints())
         if self._is_checked():
@@ -203,6 +211,7 @@ class _Run:
                     if not thing.late:
                         self._rates.heard(event)
                     self._lives.heard(event)
+                    self._scales.heard(event)
                     if self._budget is not None:
                         self._budget.heard(event)
                     self._run.take_in(event)
@@ -284,7 +293,7 @@ class _Run:
             simulated.log_sha256 = self._digest.hexdigest()
 
     def _workers_of(self, plan: Plan) -> int:
-        return sum(stage.replicas for stage in plan.stages)
+        return sum(max(most_of(stage), self._case.cores or 0) for stage in plan.stages)
 
     def _note(self, thing: Event | DriverEvent | _Arrival | _Commit | _Wake) -> None:
         if self._log is not None:
@@ -293,6 +302,8 @@ class _Run:
     def _answered(self, command: Command) -> None:
         self._rates.answered(command)
         self._lives.answered(command, carried=self._budget is not None)
+        self._scales.answered(command)
+        self.simulated.moved += isinstance(command, (AddWorker, RetireWorker))
         self.simulated.recycled += isinstance(command, RecycleWorker)
         if self._budget is not None:
             self._budget.answered(command)

@@ -67,6 +67,10 @@ def reductions(case: Case) -> Iterator[Case]:
     for index in range(len(sketch.outputs)):
         yield from _sketches(case, _fewer_outputs(sketch, index))
     yield from _simpler_times(case)
+    if case.cores is not None:
+        yield replace(case, cores=None)
+        if case.cores > 1:
+            yield replace(case, cores=case.cores // 2)
     if case.span != SPAN:
         yield replace(case, span=SPAN)
     for index, stage in enumerate(sketch.stages):

@@ -136,7 +136,8 @@ class SimulatedWorkers:
         self.mishaps = self._teller.mishaps
         for spec in workers:
             self._workers[spec.worker] = _Worker(spec.stage)
-            self._make(spec.worker)
+            if not spec.parked:
+                self._make(spec.worker)
 
     def submit(self, worker: int, batch: RunBatch) -> None:
         """Take a batch; it begins when those before it have ended."""
@@ -165,13 +166,21 @@ class SimulatedWorkers:
     def recycle(self, worker: int) -> None:
         """Make the worker anew; what it would have told yet, such as its death, nobody hears. If it held
         anything, nobody would hear of that either."""
+        self.retire(worker)
+        self._make(worker)
+
+    def add(self, worker: int) -> None:
+        """Make the worker."""
+        self._make(worker)
+
+    def retire(self, worker: int) -> None:
+        """Let the worker go; as for what it held and would have told yet, see :meth:`recycle`."""
         state = self._workers[worker]
         state.batches.clear()
         state.paused.clear()
         state.life += 1
         state.ready = state.dying = False
         state.leaked = 0
-        self._make(worker)
 
     def write(self, results: Sequence[RootResult]) -> None:
         """Never called."""
