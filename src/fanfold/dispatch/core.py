@@ -44,7 +44,7 @@ from fanfold.dispatch.pool import (
 )
 from fanfold.dispatch.rates import asked, gate
 from fanfold.dispatch.recycling import Recycling
-from fanfold.dispatch.scaling import Scaling
+from fanfold.dispatch.scaling import LOOK_S, Scaling
 from fanfold.dispatch.stopping import ON_REQUEST, Stopping, StopRules
 from fanfold.dispatch.supply import Supply
 from fanfold.engine.chunks import SPAN
@@ -98,6 +98,7 @@ class Core:
         rules: Which failures stop the run before its end.
         budget_bytes: How much memory values may take; None: as much as it comes to.
         cores: What the stages whose replicas follow the work have together; None: all keep to their fewest.
+        look_s: How far apart looks at that work are; only tests choose another.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class Core:
         rules: StopRules = ON_REQUEST,
         budget_bytes: int | None = None,
         cores: int | None = None,
+        look_s: float = LOOK_S,
     ) -> None:
         self.plan = plan
         self.machine = Machine(plan, span=span)
@@ -149,7 +151,9 @@ class Core:
         """The last batch of the oldest root that went on without credit."""
         self._supply = Supply(plan, self.machine, self._pool_of_call)
         self._scaling = (
-            None if cores is None else Scaling(plan, self._pools, cores, self._supply, start_s)
+            None
+            if cores is None
+            else Scaling(plan, self._pools, cores, self._supply, start_s, look_s)
         )
         linger_s = {
             call.index: wait_s

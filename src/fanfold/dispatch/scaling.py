@@ -123,13 +123,21 @@ class Scaling:
         cores: What these stages have together.
         supply: Tells what may still come.
         start_s: The time now.
+        look_s: How far apart looks are at least.
     """
 
     def __init__(
-        self, plan: Plan, pools: Mapping[int, Pool], cores: int, supply: Supply, start_s: float
+        self,
+        plan: Plan,
+        pools: Mapping[int, Pool],
+        cores: int,
+        supply: Supply,
+        start_s: float,
+        look_s: float = LOOK_S,
     ) -> None:
         self._supply = supply
         self._cores = cores
+        self._look_s = look_s
         self._stages = {
             stage.index: _Scaled(
                 pools[stage.index], stage.replicas, stage.most_replicas, stage.cpus or 1
@@ -187,7 +195,7 @@ class Scaling:
 
     def _look(self, time_s: float) -> None:
         slowest_s = max(stage.start_s for stage in self._stages.values())
-        self._due_s = time_s + max(LOOK_S, slowest_s / LOOKS)
+        self._due_s = time_s + max(self._look_s, slowest_s / LOOKS)
         if any(stage.owed for stage in self._stages.values()):
             return  # what was decided is not carried out yet
         if self._begin():

@@ -17,6 +17,7 @@ from fanfold.backends.base import (
     BackendEvent,
 )
 from fanfold.dispatch.core import Core
+from fanfold.dispatch.scaling import LOOK_S
 from fanfold.dispatch.stopping import ON_REQUEST, StopRules
 from fanfold.driver.machine import Machine
 from fanfold.driver.resources import LOCAL, fewest, fit
@@ -93,6 +94,7 @@ class ObservedRun:
             run that is compared goes to its end.
         budget_bytes: How much memory values may take; None: as much as it comes to.
         cores: What stages whose replicas follow the work have together; None: these have their fewest.
+        look_s: How far apart looks at that work are.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class ObservedRun:
         keys: Sequence[str] | None = None,
         *,
         cores: int | None = None,
+        look_s: float = LOOK_S,
         span: int = SPAN,
         listener: Callable[[Command], None] | None = None,
         rules: StopRules = ON_REQUEST,
@@ -122,6 +125,7 @@ class ObservedRun:
             rules=rules,
             budget_bytes=budget_bytes,
             cores=fitted.cores,
+            look_s=look_s,
         )
         self.started: list[RunBatch] = []
         """The batches that the last dispatch made."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, TypeAlias, get_args
 
+from fanfold.dispatch.scaling import LOOK_S
 from fanfold.engine.chunks import SPAN
 from fanfold.testing.sketches import Sketch, StageSketch, Step
 
@@ -91,6 +92,8 @@ class Case:
     """How many values may be in memory at a time; None: as many as it comes to."""
     cores: int | None = None
     """What stages whose replicas follow the work have together; None: these have their fewest."""
+    look_s: float = LOOK_S
+    """How far apart looks at that work are; short ones have replicas moved also in short runs."""
 
     def to_json(self) -> str:
         """The case as text, a line for each part."""
@@ -111,7 +114,7 @@ class Case:
             "seed": self.seed,
             "span": self.span,
             "budget": self.budget,
-            **({} if self.cores is None else {"cores": self.cores}),
+            **({} if self.cores is None else {"cores": self.cores, "look_s": self.look_s}),
             "timing": asdict(self.timing),
             "faults": _dicts(self.faults),
             **{
@@ -136,6 +139,7 @@ class Case:
                 span=data["span"],
                 budget=data.get("budget"),
                 cores=data.get("cores"),
+                look_s=data.get("look_s", LOOK_S),
             )
         except (KeyError, TypeError) as error:
             raise ValueError(

@@ -48,6 +48,9 @@ LINGERS_S: Final = (None, 0.0, 0.000_1, 0.05, 0.4, 30.0)
 RATES: Final = (0.2, 3.0, 50.0, 2_000.0)
 LIVES: Final = (None, None, None, 1, 2, 5, 20)
 """Items after which, or imagined bytes beyond which, a worker is replaced."""
+MANY_ROOTS: Final = 10
+LOOKS_S: Final = (0.0, 0.0, 0.001, 0.1, 0.5)
+"""How far apart looks at the measured work are."""
 PACES_S: Final = (0.0, 0.000_01, 0.001, 0.02, 0.3)
 
 
@@ -97,8 +100,8 @@ def draw_case(seed: int, limits: Limits | None = None) -> Case:
     faults = _faults(die, workers)
     budget = random.choice(BUDGETS)
     sketch = _limited(random, _ordered(random, _forming(random, sketch)))
-    sketch, cores = _scaled(random, _recycling(random, sketch))
-    return Case(seed, sketch, timing, faults, span, budget, cores)
+    case = Case(seed, _recycling(random, sketch), timing, faults, span, budget)
+    return _scaled(random, case)
 
 
 def _forming(random: Random, sketch: Sketch) -> Sketch:
@@ -149,16 +152,22 @@ def _recycling(random: Random, sketch: Sketch) -> Sketch:
     return sketch
 
 
-def _scaled(random: Random, sketch: Sketch) -> tuple[Sketch, int | None]:
+def _scaled(random: Random, case: Case) -> Case:
     """The same with replicas that follow the work, and the cores that they share, in a quarter of the cases."""
     if random.random() > 0.25:
-        return sketch, None
+        return case
+    sketch = case.sketch
+    taken = 0
     for index, stage in enumerate(sketch.stages):
         least = random.choice((1, 1, 2))
         bounds = (least, least + random.choice((1, 2, 5)))
-        stage = replace(stage, replicas=random.choice((stage.replicas, bounds, "auto", "auto")))
-        sketch = _with_stage(sketch, index, stage)
-    return sketch, random.choice((2, 3, 5, 8, 16))
+        chosen = random.choice((stage.replicas, bounds, "auto", "auto"))
+        taken += least if chosen == bounds else 1 if chosen == "auto" else 0
+        sketch = _with_stage(sketch, index, replace(stage, replicas=chosen))
+    if len(sketch.roots) < MANY_ROOTS:  # for work that goes on for long enough to be measured
+        sketch = replace(sketch, roots=sketch.roots * random.choice((2, 8)))
+    cores, look_s = taken + random.choice((0, 1, 2, 4, 8)), random.choice(LOOKS_S)
+    return replace(case, sketch=sketch, cores=cores, look_s=look_s)
 
 
 def _with_stage(sketch: Sketch, index: int, stage: StageSketch) -> Sketch:

@@ -152,6 +152,7 @@ class _Run:
             span=self._case.span,
             listener=self._answered,
             cores=self._case.cores,
+            look_s=self._case.look_s,
             budget_bytes=budget_bytes,
         )
         if budget_bytes is not None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
+from fanfold.dispatch.scaling import LOOK_S
 from fanfold.engine.chunks import SPAN
 from fanfold.testing.simulation.case import Case, Timing
 from fanfold.testing.sketches import Sketch, Step, prune
@@ -68,7 +69,9 @@ def reductions(case: Case) -> Iterator[Case]:
         yield from _sketches(case, _fewer_outputs(sketch, index))
     yield from _simpler_times(case)
     if case.cores is not None:
-        yield replace(case, cores=None)
+        yield replace(case, cores=None, look_s=LOOK_S)
+        if case.look_s != LOOK_S:
+            yield replace(case, look_s=LOOK_S)
         if case.cores > 1:
             yield replace(case, cores=case.cores // 2)
     if case.span != SPAN:
