@@ -263,14 +263,17 @@ class Scaling:
             for worker in ready[: max(0, stage.staying - best[index])]:
                 if free >= 0:
                     break
-                worker.retiring = True
-                self._retiring.append(worker)
+                self._retire(worker)
                 free += stage.cores
         for index in sorted(self._takers):  # there may not be enough to let go
             stage = stages[index]
             while free < 0 and stage.owed:
                 stage.owed -= 1
                 free += stage.cores
+
+    def _retire(self, worker: Worker) -> None:
+        worker.retiring = True
+        self._retiring.append(worker)
 
     def _best(self, uses: Sequence[float], fixed: Iterable[int | None] = ()) -> list[int]:
         """The best split, in which some stages stay as they are."""
