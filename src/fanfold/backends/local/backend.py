@@ -448,6 +448,7 @@ class LocalBackend:
                         self._hear_threads(bell)
                     case Member() as member:
                         self._serve(member, mask)
+            self._flush()  # of processes that were made just now
             if not ready and deadline_s is not None and time.monotonic() >= deadline_s:
                 break
         events, self._told = self._told, []
