@@ -1,4 +1,4 @@
-"""A run of the actual core in virtual time: workers take as long as they are told to, and nothing goes wrong."""
+"""A run of the actual core in virtual time: workers take as long as they are told, and nothing goes wrong."""
 
 from __future__ import annotations
 
@@ -134,7 +134,9 @@ class Shop:
             case WorkerStarted():
                 self.first_ready_s.setdefault(event.worker, self.now_s)
             case BatchFinished():
-                worker = next(w for w, held in self._held.items() if any(b.batch == event.batch for b in held))
+                worker = next(
+                    w for w, held in self._held.items() if any(b.batch == event.batch for b in held)
+                )
                 batch = next(b for b in self._held[worker] if b.batch == event.batch)
                 self._held[worker].remove(batch)
                 self.done_at += [(self.now_s, worker)] * batch.count
@@ -171,4 +173,7 @@ class Shop:
         busy_s = batch.count * self._item_s(stage, self.now_s)
         self._held[worker].append(batch)
         self._free_s[worker] = max(self.now_s, self._free_s[worker]) + busy_s
-        self._tell(self._free_s[worker], BatchFinished(batch.batch, busy_s, batch.attempt, self._free_s[worker]))
+        self._tell(
+            self._free_s[worker],
+            BatchFinished(batch.batch, busy_s, batch.attempt, self._free_s[worker]),
+        )

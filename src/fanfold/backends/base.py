@@ -119,8 +119,8 @@ class Backend(Protocol):
     """
 
     def start(self, plan: Plan, workers: Sequence[WorkerSpec], writer: RecordWriter | None) -> None:
-        """Start all workers but those that are parked (and the writer) in parallel and return without waiting for
-        them."""
+        """Start all workers but those that are parked (and the writer) in parallel, and return without waiting
+        for them."""
         ...
 
     def submit(self, worker: int, batch: RunBatch) -> None:
@@ -159,8 +159,8 @@ class Backend(Protocol):
         ...
 
     def retire(self, worker: int) -> None:
-        """Let a worker go that is ready and holds no batch: it is parked from now on, and what its stage has made
-        stays readable. Its stage's ``close()`` is called; it is not told of as dead. Never blocks."""
+        """Let a worker go that is ready and holds no batch: it is parked from now on, and what its stage has
+        made stays readable. Its stage's ``close()`` is called; it is not told of as dead. Never blocks."""
         ...
 
     def write(self, results: Sequence[RootResult]) -> None:

@@ -1,23 +1,23 @@
 """How many replicas stages have whose number follows the measured work, and when that changes. Pure.
 
-Owns the split of a machine's cores among these stages. Time arrives with dispatches; what a worker does meanwhile
-is what :mod:`fanfold.dispatch.pool` notes of it anyway. Knows no processes and no memory: how many replicas a
-stage can have at most was found out before the run.
+Owns the split of a machine's cores among these stages. Time arrives with dispatches; what a worker does
+meanwhile is what :mod:`fanfold.dispatch.pool` notes of it anyway. Knows no processes and no memory: how many
+replicas a stage can have at most was found out before the run.
 
 Rules
 -----
 1. A stage begins with the fewest replicas that it may have. While nothing of it was measured, it gets as many
-   more as have a batch waiting for them, up to an even share of the cores, all at once: a constructor that takes
-   a minute is not waited for before the others begin.
-2. From then on its *use* counts: how many of its workers were busy on average since the last change. The best
+   more as have a batch waiting for them, up to an even share of the cores, all at once: the others are not to
+   wait for a constructor that takes a minute. (With a rate limit it waits to be measured.)
+2. From then on its *use* counts: how many of its workers were busy on average since the evidence began. The best
    split is the one in which the stage with the least to spare, workers over use, has the most. It is aimed at
-   when it promises more than :data:`GAIN`, at :data:`LOOKS` looks in a row, to stages whose workers are busy and
-   leave something waiting. The looks together take at least as long as a start does.
-3. A start has to pay: what it gains until the end is more than :data:`PAYS` times the start. How long a run lasts
-   nobody knows before its source is exhausted; it is taken to last as long again as it has.
-4. Cores that nobody has are given first. Then those with more to spare than the best split gives them let replicas
-   go: of those that are ready, the ones with the least in hand. Such a worker is *retiring*: it gets nothing
-   more, ends what it holds, and is parked. Only then is another started in its place.
+   when it promises more than :data:`GAIN`, at :data:`LOOKS` looks in a row, to stages whose workers are busy
+   and leave something waiting. The looks together take at least as long as a start does.
+3. A start has to pay: what it gains until the end is more than :data:`PAYS` times the start. How long a run
+   lasts nobody knows before its source is exhausted; it is taken to last as long again as it has.
+4. Cores that nobody has are given first. Then those with more to spare than the best split gives them let
+   replicas go: of those that are ready, the ones with the least in hand. Such a worker is *retiring*: it gets
+   nothing more, ends what it holds, and is parked. Only then is another started in its place.
 5. While a worker that was added is not ready, its stage gives and takes nothing.
 """
 
@@ -40,7 +40,7 @@ LOOKS: Final = 3
 GAIN: Final = 0.05
 """By so much the stage that holds up all others has to get faster."""
 FULL: Final = 0.8
-"""Workers that are busy for such a share of the time are what holds a stage up, and not credit or its consumers."""
+"""Workers that are busy for such a share of the time hold a stage up, and not credit or its consumers."""
 PAYS: Final = 2.0
 """So many times the time that a start takes has to be gained by it."""
 
@@ -224,7 +224,9 @@ class Scaling:
         stages = list(self._stages.values())
         still = [stage.pool.item_s is None or bool(stage.coming) for stage in stages]
         uses = [(stage.total_busy_s(time_s) - stage.busy_s) / span_s for stage in stages]
-        best = self._best(uses, [stage.staying if s else None for stage, s in zip(stages, still, strict=True)])
+        best = self._best(
+            uses, [stage.staying if s else None for stage, s in zip(stages, still, strict=True)]
+        )
         takers = frozenset(
             index
             for index, stage in enumerate(stages)
@@ -288,8 +290,12 @@ class Scaling:
     @staticmethod
     def _gain(stages: Sequence[_Scaled], uses: Sequence[float], best: Sequence[int]) -> float:
         """By how much the stage that holds up the others gets faster."""
-        now = min((s.staying / use for s, use in zip(stages, uses, strict=True) if use > 0), default=inf)
-        then = min((count / use for count, use in zip(best, uses, strict=True) if use > 0), default=inf)
+        now = min(
+            (s.staying / use for s, use in zip(stages, uses, strict=True) if use > 0), default=inf
+        )
+        then = min(
+            (count / use for count, use in zip(best, uses, strict=True) if use > 0), default=inf
+        )
         return then / now - 1 if now < inf else 0.0
 
     def _lasts_s(self, time_s: float) -> float:

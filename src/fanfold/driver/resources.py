@@ -11,8 +11,8 @@ Rules
    that takes the most of what is short first, down to one each.
 3. If one replica each does not fit either, the run is refused for want of memory or GPUs. Cores are shared
    then: work gets slower by that, and not impossible.
-4. Where the number of a stage's replicas follows the work, what counts so far is the fewest. What is left decides
-   the most: each takes the cores that it says, or one, and its GPUs and its memory are set aside for it.
+4. Where the number of a stage's replicas follows the work, what counts so far is the fewest. What is left
+   decides the most: each takes the cores that it says, or one; GPUs and memory are set aside for it.
 5. Whole GPUs are a replica's own. Shares of one are spread over what is left if they fit so, else packed.
 """
 

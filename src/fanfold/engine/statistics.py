@@ -39,8 +39,8 @@ class WorkerTimes:
     busy_s: float = 0.0
     idle_s: dict[str, float] = field(default_factory=dict)
     """By reason: ``no input`` (nothing ready for it), ``downstream full`` (its consumers are behind), ``rate
-    limit`` (no call may begin yet), ``finished`` (nothing can come any more), ``parked`` (it was not there, since
-    others had its cores)."""
+    limit`` (no call may begin yet), ``finished`` (nothing can come any more), ``parked`` (it was not there,
+    since others had its cores)."""
     restarts: int = 0
     """How often it has died and was replaced."""
     recycled: int = 0

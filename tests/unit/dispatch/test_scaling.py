@@ -28,7 +28,7 @@ def two(a: Replicas = "auto", b: Replicas = "auto", **options: Any) -> Plan:
     one, other = ff.stage(first, replicas=a, **options), ff.stage(second, replicas=b)
 
     @ff.pipeline(level="document")
-    def pipeline(x: ff.Port[int]) -> ff.Port[int]:
+    def pipeline(x: ff.Port[int]) -> Any:
         return other(one(x))
 
     return pipeline.plan()

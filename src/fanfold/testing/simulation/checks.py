@@ -43,7 +43,7 @@ VIOLATIONS: Final = {
     "meaning": "an output item is not what the reference interpreter says",
     "failures": "a root's failures are not among those it can have, or one that is lost lists none",
     "roots": "a root did not end, or ended twice",
-    "scale": "a stage had fewer or more replicas than it may, all together too many, or one that was to go got work",
+    "scale": "there were fewer or more replicas than may be, or one went that held work or was not ready",
     "recycle": "a worker had more than its stage lets it have, or was replaced too early or with a batch at it",
     "again": "items ran more often than batches that were lost or raised account for",
     "leak": "values are still held after the end",

@@ -16,8 +16,8 @@ from pathlib import PurePath
 from random import Random
 from typing import Any, Final
 
-from fanfold.engine.commands import AddWorker, Command, RecycleWorker, RetireWorker
 from fanfold.driver.resources import most_of
+from fanfold.engine.commands import AddWorker, Command, RecycleWorker, RetireWorker
 from fanfold.plan import Plan
 from fanfold.protocol import DriverEvent, Event
 from fanfold.testing.interpreter import Interpretation, interpret

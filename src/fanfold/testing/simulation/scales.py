@@ -1,7 +1,7 @@
 """What must hold of replicas whose number follows the work, in a simulated run.
 
-Owns a count of its own of which workers there are and what each holds, from commands and events alone, so that it
-can contradict the core's.
+Owns a count of its own of which workers there are and what each holds, from commands and events alone, so that
+it can contradict the core's.
 """
 
 from __future__ import annotations
