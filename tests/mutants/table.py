@@ -21,6 +21,7 @@ from tests.mutants.mutant import Mutant as Mutant
 from tests.mutants.outcomes import OUTCOMES
 from tests.mutants.rates import RATES
 from tests.mutants.recycling import RECYCLING
+from tests.mutants.scaling import SCALING
 from tests.mutants.work import DEAD_WORK, PROBE, VALUES, WORK
 
 MUTANTS: Final = (
@@ -35,4 +36,5 @@ MUTANTS: Final = (
     *VALUES,
     *MEMORY,
     *RECYCLING,
+    *SCALING,
 )

@@ -9,9 +9,9 @@ Rules
 1. A stage begins with the fewest replicas that it may have. While nothing of it was measured, it gets as many
    more as have a batch waiting for them, up to an even share of the cores, all at once: the others are not to
    wait for a constructor that takes a minute. (With a rate limit it waits to be measured.)
-2. From then on its *use* counts: how many of its workers were busy on average since the evidence began. The best
-   split is the one in which the stage with the least to spare, workers over use, has the most. It is aimed at
-   when it promises more than :data:`GAIN`, at :data:`LOOKS` looks in a row, to stages whose workers are busy
+2. From then on its *use* counts: how many of its workers were busy on average since the evidence began. The
+   best split is the one in which the stage with the least to spare, workers over use, has the most. It is aimed
+   at when it promises more than :data:`GAIN`, at :data:`LOOKS` looks in a row, to stages whose workers are busy
    and leave something waiting. The looks together take at least as long as a start does.
 3. A start has to pay: what it gains until the end is more than :data:`PAYS` times the start. How long a run
    lasts nobody knows before its source is exhausted; it is taken to last as long again as it has.
@@ -244,7 +244,7 @@ class Scaling:
         slowest_s = max(stages[index].start_s for index in self._takers)
         if self._looks < LOOKS or span_s < slowest_s:
             return
-        if gain * self._lasts_s(time_s) > PAYS * slowest_s:
+        if self._lasts_s(time_s) * gain / (1 + gain) > PAYS * slowest_s:
             self._move(stages, uses, best)
         self._forget(time_s)
 

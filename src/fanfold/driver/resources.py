@@ -90,6 +90,8 @@ def fit(plan: Plan, backend: str, machine: Machine | None = None) -> Fitted:
 
 def fewest(plan: Plan) -> Fitted:
     """The plan with the fewest replicas that each stage may have, for where nothing is measured."""
+    if all(stage.most_replicas is None for stage in plan.stages):
+        return Fitted(plan)
     stages = tuple(replace(stage, most_replicas=None) for stage in plan.stages)
     return Fitted(replace(plan, stages=stages))
 

@@ -52,8 +52,8 @@ def make_backend(backend: str | Backend, log_dir: Path | None = None) -> tuple[B
 
 
 def worker_specs(fitted: Fitted, facts: RunFacts = NO_RUN) -> tuple[WorkerSpec, ...]:
-    """A worker for each replica that a stage may have, named ``Ocr[2]``; those beyond its fewest are parked. All
-    know these facts of the run."""
+    """A worker for each replica that a stage may have, named ``Ocr[2]``; those beyond its fewest are parked.
+    All know these facts of the run."""
     stages = fitted.plan.stages
     places = [(stage, replica) for stage in stages for replica in range(most_of(stage))]
     return tuple(

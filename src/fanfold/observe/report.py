@@ -73,8 +73,8 @@ class WorkerReport:
     starting_s: float
     busy_s: float
     idle_s: Mapping[str, float]
-    """Seconds by reason: ``no input``, ``downstream full``, ``rate limit``, ``finished``; and ``parked``: it was
-    not there, since nobody needed it or others had its cores."""
+    """Seconds by reason: ``no input``, ``downstream full``, ``rate limit``, ``finished``; and ``parked``: it
+    was not there, since nobody needed it or others had its cores."""
     restarts: int
     """How often it died and was replaced."""
     recycled: int = 0

@@ -276,3 +276,73 @@ def test_gpus_and_memory_may_be_set_from_outside() -> None:
         {"Ocr.gpus": pipeline.parse("Ocr.gpus", "1"), "Ocr.recycle_above": "6GB"}
     )
     assert "1 GPU each" in whole.explain() and "replaced above 6GB" in whole.explain()
+
+
+# -------------------------------------------------------------------------- replicas that follow the work
+
+AUTO: dict[str, Any] = {"most_replicas": 0}
+
+
+def most(fitted: Fitted) -> list[int | None]:
+    return [stage.most_replicas for stage in fitted.plan.stages]
+
+
+def fitted_to(there: Machine, *stages: dict[str, Any]) -> Fitted:
+    return fit(plan_of(*stages), "local", there)
+
+
+def test_stages_that_follow_the_work_have_what_the_cores_leave_to_each() -> None:
+    fitted = fitted_to(machine(cores=16), AUTO, AUTO, {})
+    assert (replicas(fitted), most(fitted), fitted.cores) == ([1, 1, 1], [15, 15, None], 16)
+
+
+def test_what_others_declare_is_taken_off() -> None:
+    fitted = fitted_to(machine(cores=16), AUTO, {"cpus": 3, "replicas": 2}, AUTO)
+    assert (most(fitted), fitted.cores) == ([9, None, 9], 10)
+
+
+def test_what_a_replica_takes_decides_how_many_there_can_be() -> None:
+    assert most(fitted_to(machine(cores=16), AUTO | {"cpus": 4}, AUTO)) == [3, 12, None]
+
+
+def test_the_bounds_of_a_stage_are_kept_to_where_there_is_room() -> None:
+    stages = ({"replicas": 2, "most_replicas": 5}, {"replicas": 3, "most_replicas": 50})
+    fitted = fitted_to(machine(cores=16), *stages)
+    assert (replicas(fitted), most(fitted)) == ([2, 3, 1], [5, 14, None])
+
+
+def test_the_fewest_are_kept_to_where_there_is_none() -> None:
+    fitted = fitted_to(machine(cores=2), {"replicas": 4, "most_replicas": 8}, AUTO)
+    assert (replicas(fitted), most(fitted), fitted.cores) == ([4, 1, 1], [4, 1, None], 5)
+
+
+def test_memory_is_there_for_the_most() -> None:
+    fitted = fitted_to(machine(cores=16), AUTO | {"memory": 3 * GB})
+    assert most(fitted)[0] == 3 and fitted.declared_bytes == 9 * GB
+
+
+def test_memory_is_counted_for_replicas_that_there_can_be_at_a_time() -> None:
+    stages = (AUTO | {"memory": GB}, AUTO | {"memory": GB})
+    fitted = fitted_to(machine(cores=8), *stages)
+    assert most(fitted) == [7, 7, None] and fitted.declared_bytes == 8 * GB
+
+
+def test_gpus_are_set_aside_for_the_most() -> None:
+    fitted = fitted_to(machine(cores=16, gpus="0 1 2 3"), AUTO | shares("1"), shares("1"))
+    assert most(fitted)[0] == 3
+    assert {fitted.gpus_of(0, r) for r in range(3)} | {fitted.gpus_of(1, 0)} == {
+        ("0",),
+        ("1",),
+        ("2",),
+        ("3",),
+    }
+
+
+@pytest.mark.parametrize("backend", ["inline", "Mine"])
+def test_where_nothing_is_shared_there_are_the_fewest(backend: str) -> None:
+    fitted = fit(plan_of({"replicas": 2, "most_replicas": 5}, AUTO), backend)
+    assert (replicas(fitted), most(fitted), fitted.cores) == ([2, 1, 1], [None] * 3, None)
+
+
+def test_without_such_stages_no_cores_are_shared() -> None:
+    assert fitted_to(machine(cores=16), {"replicas": 2}).cores is None

@@ -38,10 +38,28 @@ def test_an_announced_option_is_refused_by_name_as_not_available_yet(option):
     assert repr(option) in error.message and "not available yet" in error.message
 
 
-@pytest.mark.parametrize("replicas", ["auto", (1, 4)])
-def test_measured_replicas_are_not_available_yet(replicas):
+@pytest.mark.parametrize(
+    ("given", "kept", "fewest", "most"),
+    [
+        (3, 3, 3, None),
+        ("auto", "auto", 1, 0),
+        ((2, 5), (2, 5), 2, 5),
+        ([1, 8], (1, 8), 1, 8),
+        ((4, 4), (4, 4), 4, None),
+    ],
+)
+def test_replicas_are_a_number_or_follow_the_work(given, kept, fewest, most):
+    options = define(len, name="Ocr", options={"replicas": given}).options
+    assert options.replicas == kept
+    assert (options.fewest_replicas, options.most_replicas) == (fewest, most)
+
+
+@pytest.mark.parametrize(
+    "replicas", [0, -1, 1.5, True, "many", "Auto", (0, 4), (4, 1), (1, 2, 3), (1, 2.0), (), None]
+)
+def test_what_is_no_number_of_replicas_is_refused(replicas):
     error = error_of(len, replicas=replicas)
-    assert error.code == "FF103" and repr(replicas) in error.message
+    assert error.code == "FF102" and "replicas=" in error.message and "auto" in error.hint
 
 
 def test_an_unknown_option_offers_the_nearest_one():
