@@ -113,6 +113,15 @@ def compare(
     return compared
 
 
+def compare_peers(report: Report, cases: Iterable[Case], options: Options) -> Compared:
+    """Run each case on each peer: where Fanfold's own figures are measured in another way."""
+    chosen = [case for case in cases if options.chosen(case.name)]
+    compared = Compared()
+    for peer in options.peers:
+        _peer(report, peer, chosen, options.repeat, compared, sample=False)
+    return compared
+
+
 def _fanfold(report: Report, cases: Sequence[Case], compared: Compared, sample: bool) -> None:
     with Session("fanfold") as session:
         for case in cases:
@@ -168,7 +177,11 @@ def tell(
     """Report the median of a metric for each system; the target is Fanfold's. Gives what was reported."""
     medians: dict[str, float] = {}
     for system, runs in compared.of(case).items():
-        medians[system] = value = statistics.median(map(measure, runs))
+        try:
+            medians[system] = value = statistics.median(map(measure, runs))
+        except Failed as error:
+            report.missing(case, system, str(error))
+            continue
         aim = target if system == "fanfold" else None
         report.add(case, metric, value, unit, target=aim, better=better, system=system)
     return medians

@@ -1,9 +1,9 @@
 """How long small documents wait behind a giant: 30 of 5 pages behind one of 3,000, and 200 behind one of 5,000.
 
-A document's *fair share* is the time in which it would be read if the model's replicas were shared equally by all
-documents. ``small_p50_over_fair_share`` is how long the small ones took in the median, from the first call of the
-model to their assembly, by that; ``span_s`` is what all of it took. Cases end in the schedule that Fanfold was
-told. Options: those of ``benchmarks/comparing.py``.
+A document's *fair share* is the time in which it would be read if the model's replicas were shared equally by
+all documents. ``small_p50_over_fair_share`` is how long the small ones took in the median, from the first
+call of the model to their assembly, by that; ``span_s`` is what all of it took. Cases end in the schedule
+that Fanfold was told. Options: those of ``benchmarks/comparing.py``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """How full batches are: items per call of the model by its batch size.
 
-Cases: ``long-tailed`` (documents of 1 to 150 pages and four replicas, each call of which costs most for being a
-call), ``growing`` (documents of 1, 2, 3, 5, 7, … pages, one model that is slower than rendering), ``slow-producer``
-(a page each 5 ms for a model that takes 64 of them within 50 ms; its batches may wait for a second). What could be
-reached is told as the target where all could be full but the last. Options: those of ``benchmarks/comparing.py``.
+Cases: ``long-tailed`` (documents of 1 to 150 pages and four replicas, each call of which costs most for being
+a call), ``growing`` (documents of 1, 2, 3, 5, 7, … pages, one model that is slower than rendering),
+``slow-producer`` (a page each 5 ms for a model that takes 64 of them within 50 ms; its batches may wait for a
+second). What could be reached is told as the target where all could be full but the last. Options: those of
+``benchmarks/comparing.py``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from benchmarks.report import Report
 def long_tailed(documents: int) -> tuple[int, ...]:
     """Numbers of pages as they are in corpora: most documents are short, a few are long."""
     draw = random.Random(32)
-    return tuple(min(150, max(1, round(draw.lognormvariate(math.log(12), 1)))) for _ in range(documents))
+    return tuple(
+        min(150, max(1, round(draw.lognormvariate(math.log(12), 1)))) for _ in range(documents)
+    )
 
 
 def primes(count: int) -> tuple[int, ...]:

@@ -1,12 +1,13 @@
 """How much memory values take, whatever documents expand to: the peak by the budget that a run was given.
 
 Cases: ``one-giant`` (one document of 600 pages of 6 MB), ``many-small`` (the same pages in documents of one),
-``uneven`` (a document of 3,000 pages of 100 KB beside 300 of one), ``first-slow`` (records of 100 KB, written in
-order, wait for the first), ``gathered`` (lists of 60 pages of 10 MB, twice the budget, are put together).
+``uneven`` (a document of 3,000 pages of 100 KB beside 300 of one), ``first-slow`` (records of 100 KB, written
+in order, wait for the first), ``gathered`` (lists of 60 pages of 10 MB, twice the budget, are put together).
 
-``peak_over_budget`` counts what Fanfold's values take; users' own memory is apart from it, and one page per worker
-may go beyond. ``growth_over_budget`` is by how much all processes of a system grew since its workers were there,
-users' own memory and all: that can be told of each system. Options: those of ``benchmarks/comparing.py``.
+``peak_over_budget`` counts what Fanfold's values take; users' own memory is apart from it, and one page per
+worker may go beyond. ``growth_over_budget`` is by how much all processes of a system grew since its workers
+were there, users' own memory and all: that can be told of each system. Options: those of
+``benchmarks/comparing.py``.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ QUICK_BUDGET_BYTES = 80 * 1024 * 1024
 def shapes(quick: bool) -> dict[str, Shape]:
     """The programs by case."""
     budget = QUICK_BUDGET_BYTES if quick else BUDGET_BYTES
-    share = 10 if quick else 1
+    share = 20 if quick else 1
     large = 6_000_000
     return {
         "one-giant": Shape(

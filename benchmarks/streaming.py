@@ -26,7 +26,7 @@ FIRST_CHILD_MS = 10
 def run(report: Report, arguments: Sequence[str]) -> None:
     """Measure both cases."""
     options = Options.of(arguments)
-    children = 5_000 if options.quick else CHILDREN
+    children = 3_000 if options.quick else CHILDREN
     whole = Shape(counts=(children,), page_bytes=CHILD_BYTES, batch=256)
     bounded = Shape(
         counts=(children,),

@@ -38,7 +38,8 @@ def _answer(system: Any, shape: Shape, folder: str) -> dict[str, Any]:
         documents = system.run(shape, folder)
     except Exception as error:
         traceback.print_exc()
-        return {"failed": f"{type(error).__name__}: {str(error).strip().splitlines()[:1]}"}
+        last = str(error).strip().rpartition("\n")[2]  # of a remote traceback, the cause
+        return {"failed": f"{type(error).__name__}: {last[:300]}"}
     return {"began_s": began_s, "wall_s": time.monotonic() - began_s, "documents": documents}
 
 

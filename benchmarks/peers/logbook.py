@@ -65,5 +65,5 @@ def _read(folder: Path) -> Iterator[Entry]:
     for path in folder.glob("*.log"):
         data = path.read_bytes()
         whole = len(data) - len(data) % _ENTRY.size
-        for values in _ENTRY.iter_unpack(data[:whole]):
-            yield Entry(*values, process=int(path.stem))
+        for kind, start_s, end_s, items, document in _ENTRY.iter_unpack(data[:whole]):
+            yield Entry(kind, start_s, end_s, items, document, int(path.stem))

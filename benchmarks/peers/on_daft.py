@@ -40,7 +40,7 @@ class System:
             def __init__(self, shape: Shape, folder: str) -> None:
                 self._work = Work(shape, folder).renderer()
 
-            @daft.method.batch(return_dtype=kinds.list(row), batch_size=1)
+            @daft.method.batch(return_dtype=kinds.list(row), batch_size=1)  # type: ignore[untyped-decorator]
             def pages(self, document: Any, count: Any) -> Any:
                 lists = [
                     [
@@ -56,7 +56,7 @@ class System:
             def __init__(self, shape: Shape, folder: str) -> None:
                 self._work = Work(shape, folder).model()
 
-            @daft.method.batch(return_dtype=kinds.int64(), batch_size=shape.batch or 1)
+            @daft.method.batch(return_dtype=kinds.int64(), batch_size=shape.batch or 1)  # type: ignore[untyped-decorator]
             def read(self, page: Any) -> list[int]:
                 return self._work.read(page.to_pylist())
 
@@ -65,7 +65,7 @@ class System:
             def __init__(self, shape: Shape, folder: str) -> None:
                 self._work = Work(shape, folder)
 
-            @daft.method.batch(return_dtype=kinds.int64(), batch_size=16)
+            @daft.method.batch(return_dtype=kinds.int64(), batch_size=16)  # type: ignore[untyped-decorator]
             def put_together(self, document: Any, ordinals: Any, members: Any) -> list[int]:
                 columns = document.to_pylist(), ordinals.to_pylist(), members.to_pylist()
                 return [
@@ -90,7 +90,9 @@ class System:
         number = Model(shape, folder).read(col("page")).alias("number")
         frame = frame.select("document", "ordinal", "page", number)
         member = col("page" if shape.gathers == "pages" else "number")
-        frame = frame.groupby("document").agg(col("ordinal").list_agg(), member.list_agg().alias("m"))
+        frame = frame.groupby("document").agg(
+            col("ordinal").list_agg(), member.list_agg().alias("m")
+        )
         count = Assemble(shape, folder).put_together(col("document"), col("ordinal"), col("m"))
         return len(frame.select(count.alias("count")).to_pydict()["count"])
 

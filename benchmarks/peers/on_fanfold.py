@@ -18,7 +18,7 @@ class Render:
         self._work = Work(shape, folder).renderer()
 
     def __call__(self, document: Document) -> Iterator[Any]:
-        return self._work.pages(*document)
+        yield from self._work.pages(*document)
 
 
 class Model:
@@ -67,7 +67,9 @@ def program(shape: Shape, folder: str) -> ff.Pipeline[..., Any]:
     def documents(document: ff.Port[Document]) -> ff.Port[int | str]:
         page = ff.expand(render(document), "page")
         numbers = read(page)
-        members = ff.gather(page, members=numbers) if shape.gathers == "pages" else ff.gather(numbers)
+        members = (
+            ff.gather(page, members=numbers) if shape.gathers == "pages" else ff.gather(numbers)
+        )
         return assemble(document, members)
 
     return documents

@@ -13,8 +13,8 @@ SHUFFLE_PARTITIONS = 8
 WAIT_FOR_ACTORS_S = 170
 """The stream begins when all actors are there, so that what is measured is the program, not their start."""
 BLOCK_BYTES = (1024 * 1024, 128 * 1024 * 1024)
-"""Blocks as large as a batch of the model, within these limits. Always 128 MB, the default, would hold the first
-small page of a document back until all are rendered."""
+"""Blocks as large as a batch of the model, within these limits. The default, 128 MB, would hold the first small
+page of a document back until all are rendered."""
 
 
 class Render:
@@ -36,21 +36,22 @@ class Model:
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         numbers = self._work.read(list(batch["page"]))
-        if self._keeps:
-            return batch
-        return {"document": batch["document"], "ordinal": batch["ordinal"], "page": numbers}
+        kept = {"page": batch["page"]} if self._keeps else {"number": numbers}
+        return {"document": batch["document"], "ordinal": batch["ordinal"]} | kept
 
 
 class Assemble:
     def __init__(self, shape: Shape, folder: str) -> None:
         self._work = Work(shape, folder)
+        self._keeps = shape.gathers == "pages"
 
     def __call__(self, group: dict[str, Any]) -> dict[str, Any]:
         order = group["ordinal"].argsort()
         document = int(group["document"][0])
-        members = [group["page"][i] for i in order]
-        if members and not isinstance(members[0], bytes) and not members[0].shape:
-            members = [int(number) for number in members]
+        if self._keeps:
+            members = [group["page"][i] for i in order]
+        else:
+            members = group["number"][order].tolist()
         return {"document": [document], "count": [self._work.assemble(document, members)]}
 
 

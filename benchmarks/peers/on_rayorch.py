@@ -59,8 +59,9 @@ class System:
         """Run it; how many documents came out."""
         rayorch = self._rayorch
         functional = rayorch.F
+        base: Any = rayorch.Pipeline
 
-        class Program(rayorch.Pipeline):  # type: ignore[misc]  # it has no types
+        class Program(base):  # type: ignore[misc]  # it has no types
             def __init__(self) -> None:
                 def module(stage: type, **options: Any) -> Any:
                     recipe = rayorch.RayModule(stage).pre_init(shape, folder)

@@ -91,14 +91,17 @@ class Session:
         self._process = subprocess.Popen(
             [python, "-m", "benchmarks.peers", module, str(self.folder), *memory],
             cwd=ROOT,
-            env=os.environ | SETTINGS | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])},
+            env=os.environ
+            | SETTINGS
+            | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
             start_new_session=True,
         )
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
         try:
             self._answer(START_LIMIT_S, "start")
         except Failed:
@@ -152,6 +155,7 @@ class Session:
             self._process.kill()
         end(self._known)
         self._process.wait()
+        self._listener.join(END_LIMIT_S)
         self._log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -189,8 +193,9 @@ class Session:
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._answers.put(line)
+        with self._process.stdout as lines:
+            for line in lines:
+                self._answers.put(line)
         self._answers.put(None)
 
     def _last_words(self, happened: str) -> str:

@@ -76,7 +76,8 @@ class Shape:
         >>> Shape.from_plain(Shape((1, 2)).as_plain()) == Shape((1, 2))
         True
         """
-        return cls(**data | {"counts": tuple(data["counts"])})
+        arguments: dict[str, Any] = data | {"counts": tuple(data["counts"])}
+        return cls(**arguments)
 
 
 class Work:
