@@ -22,7 +22,6 @@ from benchmarks.report import Better, Report
 from tools.environment import SetupFailed
 
 LIMIT_S = 100
-"""A case that takes longer on one system is given up there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +72,13 @@ class Case:
         name: What reports call it.
         shape: The program.
         alone: Why there is nothing to compare with, or empty.
+        limit_s: A system that takes longer is given up for this case.
     """
 
     name: str
     shape: Shape
     alone: str = ""
+    limit_s: float = LIMIT_S
 
 
 @dataclass(slots=True)
@@ -104,12 +105,12 @@ def compare(
     """
     chosen = [case for case in cases if options.chosen(case.name)]
     compared = Compared()
-    _fanfold(report, chosen, compared, sample)
+    _run(report, "fanfold", chosen, 1, compared, sample)
     for peer in options.peers:
-        _peer(report, peer, chosen, options.repeat, compared, sample)
-        _fanfold(report, chosen, compared, sample)
+        _run(report, peer, chosen, options.repeat, compared, sample)
+        _run(report, "fanfold", chosen, 1, compared, sample)
     for _ in range(options.repeat - 1 - len(options.peers)):
-        _fanfold(report, chosen, compared, sample)
+        _run(report, "fanfold", chosen, 1, compared, sample)
     return compared
 
 
@@ -118,46 +119,40 @@ def compare_peers(report: Report, cases: Iterable[Case], options: Options) -> Co
     chosen = [case for case in cases if options.chosen(case.name)]
     compared = Compared()
     for peer in options.peers:
-        _peer(report, peer, chosen, options.repeat, compared, sample=False)
+        _run(report, peer, chosen, options.repeat, compared, sample=False)
     return compared
 
 
-def _fanfold(report: Report, cases: Sequence[Case], compared: Compared, sample: bool) -> None:
-    with Session("fanfold") as session:
-        for case in cases:
-            report.note(f"{case.name}: fanfold")
-            run = session.run(case.shape, LIMIT_S, sample=sample)
-            compared.runs.setdefault((case.name, "fanfold"), []).append(run)
-
-
-def _peer(
+def _run(
     report: Report,
-    peer: str,
+    system: str,
     cases: Sequence[Case],
     repeat: int,
     compared: Compared,
     sample: bool,
 ) -> None:
+    """Run cases on one system, in as few sessions as it survives."""
     session: Session | None = None
     try:
         for case in cases:
-            if case.alone:
-                report.missing(case.name, peer, case.alone)
+            if case.alone and system != "fanfold":
+                report.missing(case.name, system, case.alone)
                 continue
             try:
-                if session is None or not session.usable:
-                    if session is not None:
-                        session.close()
-                    session = Session(peer, case.shape.memory_bytes)
+                if session is not None and not session.usable:
+                    session.close()
+                    session = None
+                if session is None:
+                    session = Session(system, case.shape.memory_bytes)
                 for _ in range(repeat):
-                    report.note(f"{case.name}: {peer}")
-                    run = session.run(case.shape, LIMIT_S, sample=sample)
-                    compared.runs.setdefault((case.name, peer), []).append(run)
+                    report.note(f"{case.name}: {system}")
+                    run = session.run(case.shape, case.limit_s, sample=sample)
+                    compared.runs.setdefault((case.name, system), []).append(run)
             except Failed as error:
-                report.missing(case.name, peer, str(error))
+                report.missing(case.name, system, str(error))
     except SetupFailed as error:
         for case in cases:
-            report.missing(case.name, peer, f"its environment is not there: {error}")
+            report.missing(case.name, system, f"its environment is not there: {error}")
     finally:
         if session is not None:
             session.close()

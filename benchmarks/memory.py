@@ -1,8 +1,9 @@
 """How much memory values take, whatever documents expand to: the peak by the budget that a run was given.
 
 Cases: ``one-giant`` (one document of 600 pages of 6 MB), ``many-small`` (the same pages in documents of one),
-``uneven`` (a document of 3,000 pages of 100 KB beside 300 of one), ``first-slow`` (records of 100 KB, written
-in order, wait for the first), ``gathered`` (lists of 60 pages of 10 MB, twice the budget, are put together).
+``uneven`` (a document of 3,000 pages of 100 KB beside 300 of one), ``tiny`` (one of a million pages of 500
+bytes), ``first-slow`` (records of 100 KB, written in order, wait for the first), ``gathered`` (lists of 60
+pages of 10 MB, twice the budget, are put together).
 
 ``peak_over_budget`` counts what Fanfold's values take; users' own memory is apart from it, and one page per
 worker may go beyond. ``growth_over_budget`` is by how much all processes of a system grew since its workers
@@ -48,6 +49,12 @@ def shapes(quick: bool) -> dict[str, Shape]:
             batch=16,
             page_s=0.001,
             renderers=2,
+            memory_bytes=budget,
+        ),
+        "tiny": Shape(
+            counts=(1_000_000 // (share * 5 if quick else 1),),
+            page_bytes=500,
+            batch=1024,
             memory_bytes=budget,
         ),
         "first-slow": Shape(

@@ -44,7 +44,7 @@ def run(report: Report, arguments: Sequence[str]) -> None:
     compared = compare(report, cases, options)
     for case in cases:
         rates = tell(report, compared, case.name, "mb_per_s", "MB/s", mb_per_s)
-        if best := best_peer(rates):
+        if "fanfold" in rates and (best := best_peer(rates)):
             ratio = rates["fanfold"] / best
             report.add(case.name, "over_best_peer", ratio, "1", target=OVER_BEST_PEER)
 

@@ -17,7 +17,7 @@ from benchmarks.peers.work import Shape
 from benchmarks.report import Report
 
 CHILDREN = 100_000
-CHILD_BYTES = 1_000
+CHILD_BYTES = 1_024
 IN_FLIGHT = 1_000
 CHILDREN_PER_S = 300_000
 FIRST_CHILD_MS = 10

@@ -104,6 +104,16 @@ def test_peers_without_an_environment_are_told_of_in_words(monkeypatch):
     assert "no daft, its environment is not there: there is no network" in output.getvalue()
 
 
+def test_a_system_that_was_ended_is_started_again_for_the_next_case():
+    endless = Case("endless", Shape(counts=(1,), page_s=600), limit_s=0.01)
+    cases = [endless, Case("tiny", Shape(counts=(1,)))]
+    report = Report("payload", output=io.StringIO())
+    compared = compare(report, cases, Options(peers=(), repeat=1))
+    assert [(one.case, one.metric) for one in report.measurements] == [("endless", NOT_MEASURED)]
+    assert compared.of("endless") == {}
+    assert len(compared.of("tiny")["fanfold"]) == 1
+
+
 def test_medians_are_told_and_a_measure_that_fails_is_words():
     def made(wall_s: float) -> Run:
         return Run(0.0, wall_s, [Entry(MODEL, 0.0, 1.0, 1, 0, 1)], [])
