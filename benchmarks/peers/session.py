@@ -176,9 +176,11 @@ class Session:
         except queue.Empty:
             self._look()
             self._process.kill()
+            self._process.wait()
             raise Failed(f"did not {what} within {limit_s:.0f} s and was ended") from None
         self._look()
         if line is None:
+            self._process.wait(END_LIMIT_S)
             raise Failed(self._last_words(f"ended before it could {what}"))
         answer: dict[str, Any] = json.loads(line)
         if "cannot" in answer:
