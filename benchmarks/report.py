@@ -77,7 +77,8 @@ class Report:
             self._print(measurement.as_json())
 
     def missing(self, case: str, system: str, why: str) -> None:
-        """Say why there is nothing to report of a system."""
+        """Say why there is nothing to report of a system; a person is told at once."""
+        self.note(f"{case}: no {system}, {why}")
         measurement = Measurement(self.bench, case, system, NOT_MEASURED, None, why)
         self.measurements.append(measurement)
         if self.as_json:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import signal
 
 import pytest
 
@@ -14,6 +15,13 @@ from benchmarks.report import NOT_MEASURED, Report
 from tools.environment import SetupFailed
 
 QUICK = ["--quick", "--no-peers", "--json"]
+
+
+@pytest.fixture(autouse=True)
+def signals_as_they_were():
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
 
 
 def rows(capsys) -> list[dict]:
