@@ -18,8 +18,8 @@ from benchmarks.peers.session import Run
 from benchmarks.peers.work import Shape
 from benchmarks.report import Report
 
-SCHEDULES: tuple[str | None, ...] = (None,)
-"""What Fanfold is told: None is its default. To compare them: ``("fifo", "fair")``."""
+SCHEDULES: tuple[str | None, ...] = ("fair", "fifo")
+"""What Fanfold is told: its default first."""
 ALONE = "it has no schedules to choose from; its figures are those of the first case"
 
 

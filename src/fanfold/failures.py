@@ -128,8 +128,8 @@ class RetryLater(Exception):
                 f"RetryLater: after_s={after_s!r} is not a number of seconds from 0 on"
             )
         super().__init__(after_s, cause)
-        self.after_s = float(after_s)
-        self.cause = cause
+        self.after_s: float = float(after_s)
+        self.cause: str | BaseException = cause
 
     def __str__(self) -> str:
         again = f"to be asked again in {self.after_s:g} s"
