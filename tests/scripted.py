@@ -12,6 +12,7 @@ from fanfold.engine.commands import (
     Command,
     FinishRoots,
     GrantRoom,
+    RecycleWorker,
     ReleaseBlocks,
     StartBatch,
     StopRun,
@@ -72,6 +73,7 @@ class Script:
         self.results: list[RootResult] = []
         self.released: list[object] = []
         self.restarted: list[int] = []
+        self.recycled: list[int] = []
         self.grants: list[GrantRoom] = []
         self.on_trim: Callable[[TrimBatch], object] = lambda _: None
         self.stops: list[StopRun] = []
@@ -105,6 +107,8 @@ class Script:
                     self.released += command.refs
                 case GrantRoom():
                     self.grants.append(command)
+                case RecycleWorker():
+                    self.recycled.append(command.worker)
                 case StopRun():
                     self.stops.append(command)
                 case _:
@@ -155,9 +159,9 @@ class Script:
         )
         self.end(batch)
 
-    def end(self, batch: RunBatch) -> None:
+    def end(self, batch: RunBatch, *, own_bytes: int = 0) -> None:
         self.running = [(w, b) for w, b in self.running if b is not batch]
-        self.event(BatchFinished(batch.batch, attempt=batch.attempt))
+        self.event(BatchFinished(batch.batch, attempt=batch.attempt, own_bytes=own_bytes))
 
     def commit(self) -> None:
         """Commit all roots that have ended."""

@@ -14,7 +14,7 @@ from fanfold.errors import (
     SourceError,
     UsageError,
 )
-from fanfold.failures import Failure, ItemFailure, ParentFailure
+from fanfold.failures import Failure, ItemFailure, ParentFailure, RetryLater
 from fanfold.model.entry import stage
 from fanfold.model.ops import broadcast, expand, field, filter, gather, merge, record, split
 from fanfold.model.port import Children, Port
@@ -65,6 +65,7 @@ __all__ = [
     "Problem",
     "Report",
     "Result",
+    "RetryLater",
     "RunStopped",
     "Secret",
     "SetupError",

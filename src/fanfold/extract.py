@@ -10,6 +10,7 @@ Values of the same plain type are judged without a line of Python for each; the 
 from __future__ import annotations
 
 import enum
+import math
 import reprlib
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -46,6 +47,8 @@ class Judged(Protocol):
     def checks(self) -> Sequence[FieldCheck] | Mapping[int, FieldCheck]: ...
     @property
     def groupers(self) -> Mapping[int, Callable[..., Any]]: ...
+    @property
+    def costers(self) -> Mapping[int, Callable[..., Any]]: ...
 
 
 def facts(
@@ -82,7 +85,8 @@ def told(plan: Judged, stream: Stream, values: Sequence[Any], stored: Rows | Non
         values: The rows.
         stored: Where they are stored, if they are.
     """
-    if not (stream.controls or stream.checks or stream.sized or stream.groups):
+    judged = stream.controls or stream.checks or stream.groups or stream.costs
+    if not (judged or stream.sized):
         return StreamRows(stream.port, stored)
     controls, missing = facts(plan, stream, values)
     sizes = row_sizes(values) if stream.sized else ()
@@ -90,7 +94,11 @@ def told(plan: Judged, stream: Stream, values: Sequence[Any], stored: Rows | Non
         (call, path, grouped(plan.groupers[call], _follow(values, path)))
         for call, path in stream.groups
     )
-    return StreamRows(stream.port, stored, controls, missing, sizes, groups)
+    costs = tuple(
+        (call, path, costs_of(plan.costers[call], _follow(values, path)))
+        for call, path in stream.costs
+    )
+    return StreamRows(stream.port, stored, controls, missing, sizes, groups, costs)
 
 
 # ------------------------------------------------------------------------------------------- groups
@@ -117,6 +125,31 @@ def grouped(by: Callable[..., Any], values: Sequence[Any]) -> tuple[tuple[Hashab
                 sys.stderr.write(redacted(text))
         found[group] = found.get(group, 0) | 1 << row
     return tuple(found.items())
+
+
+def costs_of(cost: Callable[..., Any], values: Sequence[Any]) -> tuple[float, ...]:
+    """What each row costs in a batch (``batch_cost``).
+
+    Rows of which the function tells no cost, since it raises or gives something other than a number from 0 on,
+    cost infinitely much: each of them runs alone. The first is told of on standard error.
+    """
+    found: list[float] = []
+    for value in values:
+        if value is _MISSING:
+            found.append(0.0)  # the field's own item fails
+            continue
+        try:
+            one = float(cost(value))
+            if not one >= 0:
+                raise ValueError(f"{one} is no number from 0 on")
+        except Exception as error:
+            one = math.inf
+            if one not in found:
+                name = getattr(cost, "__qualname__", "batch_cost")
+                text = f"batch_cost: {name} tells no cost of {describe(value)}: {error!r}; it runs alone\n"
+                sys.stderr.write(redacted(text))
+        found.append(one)
+    return tuple(found)
 
 
 def plain_group(value: Any) -> Hashable:

@@ -1,7 +1,7 @@
 """Failures as values: what a user raises to fail an item, and the record that tells of it.
 
-Owns :class:`ItemFailure` and :class:`ParentFailure` (the exceptions of users' stages) and :class:`Failure`
-(the record).
+Owns :class:`ItemFailure`, :class:`ParentFailure` and :class:`RetryLater` (the exceptions of users' stages) and
+:class:`Failure` (the record).
 Knows nothing of how failures spread: that is the engine's.
 """
 
@@ -10,12 +10,15 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from math import inf
 from typing import Any, Final, Literal
 
 from fanfold.secret import redacted
 
 TRACEBACK_LIMIT_CHARS: Final = 8_000
 MESSAGE_LIMIT_CHARS: Final = 2_000
+LONGEST_WAIT_S: Final = 3_600.0
+"""An item whose service wants to be asked again only later than that fails at once."""
 
 KINDS: Final = frozenset(
     {
@@ -24,6 +27,7 @@ KINDS: Final = frozenset(
         "contract",  # a value of the wrong shape: lengths, masks, labels, missing fields
         "unpicklable",  # a value that cannot leave its worker
         "too_large",  # a value that does not fit the store
+        "put_off",  # the service that the stage asks has told it to come later for too long (RetryLater)
         "worker_died",  # the worker's process ended while it ran the item alone
         "not_deterministic",  # a new attempt yielded fewer children than were already released
         "missing",  # a member of a gathered list (members=) whose own value was dropped
@@ -96,6 +100,42 @@ def _parent_failure(cause: str | BaseException, code: str) -> ParentFailure:
     return ParentFailure(cause, code=code)
 
 
+class RetryLater(Exception):
+    """The service that a stage asks wants to be asked again later: it is busy, or a quota is used up.
+
+    Raise it anywhere in a stage, or return it in an item's place in a batched one. The item is not lost and
+    no attempt of ``retries`` is used up: it goes back to the head of its queue, and no call of the stage
+    begins in any of its workers until then. Calls that are under way go on. See ``how-to/models-over-http``
+    in the documentation for what ends this when the service never gives in.
+
+    Args:
+        after_s: When to ask again, in seconds from now: the value of an answer's ``Retry-After`` header.
+        cause: Why: a sentence, or the exception that told.
+
+    Raises:
+        ValueError: ``after_s`` is no time from 0 on.
+
+    Example:
+        >>> raise RetryLater(3, "the server is busy")
+        Traceback (most recent call last):
+        ...
+        fanfold.failures.RetryLater: the server is busy (to be asked again in 3 s)
+    """
+
+    def __init__(self, after_s: float, cause: str | BaseException = "") -> None:
+        if not (isinstance(after_s, (int, float)) and 0 <= after_s < inf):
+            raise ValueError(
+                f"RetryLater: after_s={after_s!r} is not a number of seconds from 0 on"
+            )
+        super().__init__(after_s, cause)
+        self.after_s = float(after_s)
+        self.cause = cause
+
+    def __str__(self) -> str:
+        again = f"to be asked again in {self.after_s:g} s"
+        return f"{self.cause} ({again})" if str(self.cause) else again
+
+
 def declared(values: Iterable[object]) -> BaseException | None:
     """The exception that decides for a task in whose results some stand: a parent failure before others.
 
@@ -134,6 +174,9 @@ class Failure:
     worker: str = ""
     scope: Literal["item", "parent"] = "item"
     """Whether it fails its item alone, or condemns the siblings at the call too (:class:`ParentFailure`)."""
+    after_s: float | None = None
+    """When the item should have been tried again, in seconds (:class:`RetryLater`). In what workers report,
+    ``attempts=0`` beside it says that the item was not begun, since its worker was told so before."""
 
     @classmethod
     def from_exception(cls, error: BaseException, *, worker: str = "") -> Failure:

@@ -21,6 +21,7 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from fanfold.parts import AtLeast as AtLeast  # so spelt, they are the plan's own names as well
@@ -74,13 +75,28 @@ class StageSpec:
     """None: one item at a time. A number, 1 too: lists of up to so many."""
     batch_bytes: int | None = None
     """The most bytes of input values in one batch; an item that is larger goes alone."""
+    batch_cost: Callable[..., Any] | None = None
+    """Given an item's first input: what the item costs in a batch."""
+    max_batch_cost: float | None = None
+    """The most that the items of one batch cost together; an item that costs more goes alone."""
     batch_by: Callable[..., Any] | None = None
     """Given an item's first input: only items for which it gives equal values share a batch."""
     linger_s: float | None = None
     """How long a batch that is not full waits for more while a worker is idle."""
+    rate_limit: float | None = None
+    """How many calls of the entry point may begin per second, in all workers together; None: any number."""
     replicas: int = 1
-    cpus: int = 1
-    """Cores that one replica may keep busy; OpenMP, BLAS and the like are sized to it."""
+    cpus: int | None = None
+    """Cores that one replica keeps busy, and may; OpenMP, BLAS and the like are sized to it. None: nothing was
+    said, which is one core for these, and none that counts towards what the machine has."""
+    gpus: Fraction | None = None
+    """GPUs that one replica has to itself, or the share of one. None: nothing was said."""
+    memory: int | None = None
+    """Bytes that one replica's own heap needs; None: nothing was said."""
+    recycle_after: int | None = None
+    """After so many items a worker is replaced."""
+    recycle_above: int | None = None
+    """A worker that takes more bytes by itself than this at the end of a batch is replaced."""
     generator: bool = False
     """True if the target is known to be a generator function: its single stream of yields is children."""
     asynchronous: bool = False
@@ -94,6 +110,8 @@ class StageSpec:
     the run as well."""
     probe: int = 8
     """Items of a parent that are dispatched before its first result at a call, while other work waits."""
+    schedule: Literal["fifo", "fair"] = "fair"
+    """In which order ready items go: as they became ready, or in turns of their roots."""
     workers: Literal["process", "thread"] = "process"
     """What a replica is: a process of its own, or a thread of the driver's process."""
     identities: bool = False
@@ -352,6 +370,8 @@ class Stream:
     """Whether the sizes of the rows are told: a call that reads them has batches of limited size."""
     groups: tuple[tuple[int, Path], ...] = ()
     """Pairs (call, path from the row to its first input): what the ``batch_by`` of its stage gives is told."""
+    costs: tuple[tuple[int, Path], ...] = ()
+    """The same for ``batch_cost``."""
     controls: tuple[tuple[int, Path], ...] = ()
     """Pairs (control, path from the row to the mask or label)."""
     checks: tuple[tuple[int, Path], ...] = ()
@@ -427,6 +447,15 @@ class Plan:
             call.index: by
             for call in self.calls()
             if (by := self.stages[call.stage].batch_by) is not None
+        }
+
+    @property
+    def costers(self) -> Mapping[int, Callable[..., Any]]:
+        """By call: the function that tells what its items cost (``batch_cost``), for those that have one."""
+        return {
+            call.index: cost
+            for call in self.calls()
+            if (cost := self.stages[call.stage].batch_cost) is not None
         }
 
     def call(self, index: int) -> CallNode:

@@ -14,7 +14,8 @@ Rules
    each child, in task order, then ordinal order).
 3. Children may be released in any number of events before the expansion is sealed; ordinals go on from
    what was released before. A task's own item streams arrive with ``TasksFinished``.
-4. A batch ends with exactly one of ``BatchFinished``, ``BatchRaised`` or its worker's ``WorkerDied``.
+4. A batch ends with exactly one of ``BatchFinished``, ``BatchRaised`` or its worker's ``WorkerDied``. A worker
+   that is recycled holds no batch and is not told of as dead: only ``WorkerStarted`` comes again.
    Before ``BatchFinished``, each of its tasks was in exactly one ``TasksFinished`` (done or failed).
 5. A worker begins its batches in the order of submission. It ends them in that order too, unless its stage is
    asynchronous: then up to ``max_in_flight`` of them are under way together and end as they may.
@@ -76,6 +77,9 @@ class StreamRows(NamedTuple):
     groups: tuple[tuple[int, Path, tuple[tuple[Hashable, int], ...]], ...] = ()
     """For each pair of :attr:`fanfold.plan.Stream.groups`, and as it has them, the groups with the bit sets of
     their rows. A group is made of built-in types alone."""
+    costs: tuple[tuple[int, Path, tuple[float, ...]], ...] = ()
+    """For each pair of :attr:`fanfold.plan.Stream.costs`, and as it has them, what each row costs: infinitely
+    much where the function tells no cost."""
 
 
 # ------------------------------------------------------------------------------------------- downwards
@@ -210,6 +214,9 @@ class BatchFinished(NamedTuple):
     """How long the worker had waited for this batch to arrive."""
     counts: tuple[Count, ...] = ()
     """What the stage has counted since the last batch that its worker ended."""
+    own_bytes: int = 0
+    """How much memory its worker takes by itself now, values apart; 0: not measured, since its stage does not
+    ask (``StageSpec.recycle_above``)."""
 
 
 class BatchPaused(NamedTuple):
@@ -238,6 +245,8 @@ class BatchRaised(NamedTuple):
     time_s: float = 0.0
     counts: tuple[Count, ...] = ()
     """As of :class:`BatchFinished`: what was done is counted, also where it came to nothing."""
+    own_bytes: int = 0
+    """As of :class:`BatchFinished`."""
 
 
 class BlocksSpilled(NamedTuple):

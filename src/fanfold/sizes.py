@@ -47,6 +47,20 @@ def as_bytes(size: Any) -> int:
     return found
 
 
+def size_in_words(size_bytes: int) -> str:
+    """A size as people write it, so that :func:`as_bytes` would read it.
+
+    Example:
+        >>> size_in_words(4_000_000_000), size_in_words(1536), size_in_words(6 * 2**30), size_in_words(7)
+        ('4GB', '1.54KB', '6.44GB', '7B')
+    """
+    size, units = float(size_bytes), ["B", "KB", "MB", "GB", "TB"]
+    while size >= 999.5 and len(units) > 1:
+        size /= 1000
+        del units[0]
+    return f"{size:.3g}{units[0]}"
+
+
 def row_sizes(rows: Sequence[Any]) -> tuple[int, ...]:
     """What each row takes; a single number if all take the same, none if there are no rows.
 

@@ -30,6 +30,51 @@ def batches(count: ff.Port[int]) -> ff.Port[list[tuple[int, int]]]:
     return ff.gather(batch(ff.expand(blobs(count), "blob")))
 
 
+def pages_of(size: int) -> int:
+    """What a blob costs: a point for each thousand bytes; of an odd size nothing is known."""
+    if size % 2:
+        raise ValueError(f"{size} is odd")
+    return size // 1_000
+
+
+@ff.stage
+def numbers(text: str) -> list[int]:
+    """Children that are numbers."""
+    return [int(word) for word in text.split()]
+
+
+def costly(numbers: list[int]) -> list[tuple[int, ...]]:
+    """By number, all numbers of its batch."""
+    return [tuple(numbers)] * len(numbers)
+
+
+by_cost = ff.stage(costly, batch_size=8, batch_cost=pages_of, max_batch_cost=10, linger_s=3600)
+
+
+@ff.pipeline(level="text")
+def sorted_by_cost(text: ff.Port[str]) -> ff.Port[list[tuple[int, ...]]]:
+    return ff.gather(by_cost(ff.expand(numbers(text), "number")))
+
+
+@ff.stage
+def counted(count: int) -> list[int]:
+    """As many children."""
+    return list(range(count))
+
+
+def whole(numbers: list[int]) -> list[int]:
+    """A batch as it is."""
+    return numbers
+
+
+in_turns = ff.stage(whole, name="whole", batch_size=8)
+
+
+@ff.pipeline(level="document")
+def lengths(count: ff.Port[int]) -> ff.Port[list[int]]:
+    return ff.gather(in_turns(ff.expand(counted(count), "page")))
+
+
 @ff.stage
 def words(text: str) -> Iterator[str]:
     """Children that are words."""

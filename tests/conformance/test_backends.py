@@ -17,6 +17,7 @@ class TestTwin(BackendConformance):
     """The in-memory twin that other tests rely on."""
 
     waits_for_room = False
+    own_objects = False
 
     def backend(self) -> Backend:
         return Twin(Random(7))
@@ -26,6 +27,7 @@ class TestSimulated(BackendConformance):
     """Workers in virtual time, whose batches take different times."""
 
     waits_for_room = False  # it waits, but what it releases at a time is drawn
+    own_objects = False
 
     def value_bytes(self, size_bytes: int) -> int:
         return ROW_BYTES

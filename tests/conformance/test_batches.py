@@ -6,7 +6,13 @@ from collections import Counter
 
 import pytest
 
-from tests.conformance.batch_stages import LARGE_BYTES, batches, sorted_by_initial
+from tests.conformance.batch_stages import (
+    LARGE_BYTES,
+    batches,
+    lengths,
+    sorted_by_cost,
+    sorted_by_initial,
+)
 
 COUNTS = [1, 2, 3, 5, 7, 11, 13, 17, 19, 23]
 
@@ -50,6 +56,34 @@ def test_what_is_larger_than_a_batch_goes_alone(backend: str) -> None:
     assert found[1, LARGE_BYTES] == 2
     assert sum(count * number for (count, _), number in found.items()) == 8
     assert all(bytes_ <= 5_000 for count, bytes_ in found if count > 1)
+
+
+@pytest.mark.parametrize(("schedule", "giant_first"), [("fifo", True), ("fair", False)])
+def test_small_documents_wait_for_turns_of_a_giant_or_for_all_of_it(
+    backend: str, schedule: str, giant_first: bool
+) -> None:
+    pipeline = lengths.using({"whole.schedule": schedule, "whole.probe": 10**6})
+    counts = [3_000, *[5] * 30]
+    ended = [result.key for result in pipeline.stream(counts, backend=backend, order="completed")]
+    assert len(ended) == 31
+    assert (ended[0] == "0") is giant_first
+    if not giant_first:
+        assert ended[-1] == "0"
+
+
+def test_items_of_a_batch_come_to_its_cost_at_most(backend: str) -> None:
+    texts = ["4000 4000 4000 2000", "7 20000 2000 2000"]
+    found = [result.value for result in sorted_by_cost.stream(texts, backend=backend)]
+    assert [len(batches) for batches in found] == [4, 4]
+    shared = {batch for batches in found for batch in batches}
+    assert all(sum(batch) <= 10_000 for batch in shared if len(batch) > 1)
+    assert {(7,), (20_000,)} < shared, (
+        "of one nothing is known, and one is more than a batch may cost"
+    )
+    assert sorted(number for batch in shared for number in batch) == sorted(
+        int(word) for text in texts for word in text.split()
+    )
+    assert len(shared) == 4, "six that are cheap fill two batches"
 
 
 def test_only_items_of_one_group_share_a_batch(backend: str) -> None:

@@ -51,6 +51,11 @@ rejected:
 {"key": "s1", "row": 1, "text": "x", "reason": "too short"}
 the model saw 2
 """,
+    "model_server.py": """\
+0 ['ONE', 'TWO', 'THREE'] 0
+1 ['FOUR', 'FIVE', 'SIX'] 0
+asked 7 times for 6 pages
+""",
     "ocr_over_http.py": """\
 0 ['ONE', 'TWO', 'THREE'] []
 1 ['FOUR', 'FIVE', 'SIX'] ['ocr.refused']

@@ -9,9 +9,9 @@ import fanfold
 PUBLIC_NAMES = set(
     """
     Children Context DefinitionError Failure FanfoldError File InternalError ItemFailure Outcome ParentFailure
-    Pipeline PipelineError Port Problem Report Result RunStopped Secret SetupError SinkError SourceError Stage
-    Status UsageError broadcast context expand field filter from_items gather merge pipeline read_files
-    read_jsonl record split stage write_files write_jsonl
+    Pipeline PipelineError Port Problem Report Result RetryLater RunStopped Secret SetupError SinkError
+    SourceError Stage Status UsageError broadcast context expand field filter from_items gather merge pipeline
+    read_files read_jsonl record split stage write_files write_jsonl
     """.split()
 )
 """A name is added or taken away here on purpose, with a line in CHANGELOG.md."""

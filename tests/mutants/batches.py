@@ -8,17 +8,39 @@ from tests.mutants.mutant import Mutant
 
 BATCHES: Final = (
     Mutant(
+        "a batch costs more than it may",
+        "engine/costs.py",
+        "            costs += [cost] * count\n",
+        "            costs += [cost, *[0.0] * (count - 1)]\n",
+        ("limits",),
+    ),
+    Mutant(
+        "a root has its turn again before others have theirs",
+        "engine/lines.py",
+        "            self._turns.rotate(-1)\n",
+        "",
+        test="tests/unit/engine/test_lines.py::test_a_large_family_gives_way_after_its_quantum",
+    ),
+    Mutant(
+        "a root that comes in many pieces has many turns",
+        "engine/lines.py",
+        "            turn = None if root is None else self._turn_of.get(root)\n            if turn is None:\n"
+        "                turn = self._begin(root)\n                self._turns.append(turn)\n",
+        "            turn = self._begin(None)\n            self._turns.append(turn)\n",
+        test="tests/unit/engine/test_lines.py::test_a_root_that_comes_in_many_pieces_has_one_turn",
+    ),
+    Mutant(
         "a batch lingers though nothing can come",
         "dispatch/core.py",
-        "if self._is_full(pool, call) or not self._can_come(call):",
+        "if self._is_full(pool, call) or not self._supply.can_come(call, self.room):",
         "if self._is_full(pool, call):",
         ("linger",),
     ),
     Mutant(
         "a full batch lingers",
         "dispatch/core.py",
-        "if self._is_full(pool, call) or not self._can_come(call):",
-        "if not self._can_come(call):",
+        "if self._is_full(pool, call) or not self._supply.can_come(call, self.room):",
+        "if not self._supply.can_come(call, self.room):",
         ("linger",),
     ),
     Mutant(
@@ -38,23 +60,23 @@ BATCHES: Final = (
     ),
     Mutant(
         "a batch lingers for what is paused",
-        "dispatch/core.py",
-        "or (machine.queues[c].count and not self._paused(c))",
+        "dispatch/supply.py",
+        "or (machine.queues[c].count and not self.paused(c))",
         "or machine.queues[c].count",
         test="tests/unit/dispatch/test_linger.py::test_a_producer_that_is_paused_counts_as_nothing",
     ),
     Mutant(
         "what a batch left counts as old as what went",
         "engine/ready.py",
-        "if runs and runs[-1][1] is chunk and runs[-1][0] > self._marked:",
-        "if runs and runs[-1][1] is chunk:",
+        "if not self._runs.join(chunk, bits, self._marked):",
+        "if not self._runs.join(chunk, bits, -1):",
         test="tests/unit/dispatch/test_linger.py"
         "::test_what_a_batch_left_has_waited_since_it_came_and_no_longer",
     ),
     Mutant(
         "a batch holds more bytes than it may",
         "engine/measured.py",
-        "                self._left_bytes -= ends[fitting - 1]\n",
+        "                self._left -= ends[fitting - 1]\n",
         "",
         ("limits",),
     ),
@@ -68,15 +90,15 @@ BATCHES: Final = (
     Mutant(
         "what was passed over is forgotten",
         "engine/measured.py",
-        "self._runs.extendleft(reversed(passed))",
-        "passed.clear()",
+        "            self._runs.appendleft(run)\n",
+        "            pass\n",
         ("invariant", "stand-still", "idle"),
     ),
     Mutant(
         "what was passed over goes behind all others",
         "engine/measured.py",
-        "self._runs.extendleft(reversed(passed))",
-        "self._runs.extend(passed)",
+        "            self._runs.appendleft(run)\n",
+        "            self._runs.append(run)\n",
         test="tests/unit/engine/test_measured.py"
         "::test_what_was_passed_over_comes_before_what_was_not_looked_at",
     ),

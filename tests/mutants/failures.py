@@ -38,8 +38,8 @@ FAILURES: Final = (
     Mutant(
         "a whole batch is blamed for an exception",
         "engine/machine.py",
-        "if batch.count == 1:",
-        "if batch.count:",
+        "elif batch.count == 1 or event.failure.after_s is not None:",
+        "elif batch.count:",
         ("meaning",),
     ),
     Mutant(

@@ -76,8 +76,8 @@ MEMORY: Final = (
     Mutant(
         "promises end with nobody's being paid back",
         "dispatch/credits.py",
-        "        self._promised -= promise.left\n        per_item",
-        "        per_item",
+        "        self._promised -= promise.left\n        if promise.items <= 0:\n",
+        "        if promise.items <= 0:\n",
         ("credit",),
     ),
     Mutant(

@@ -19,6 +19,8 @@ from tests.mutants.membership import MEMBERSHIP
 from tests.mutants.memory import MEMORY
 from tests.mutants.mutant import Mutant as Mutant
 from tests.mutants.outcomes import OUTCOMES
+from tests.mutants.rates import RATES
+from tests.mutants.recycling import RECYCLING
 from tests.mutants.work import DEAD_WORK, PROBE, VALUES, WORK
 
 MUTANTS: Final = (
@@ -27,8 +29,10 @@ MUTANTS: Final = (
     *FAILURES,
     *WORK,
     *BATCHES,
+    *RATES,
     *DEAD_WORK,
     *PROBE,
     *VALUES,
     *MEMORY,
+    *RECYCLING,
 )

@@ -89,7 +89,7 @@ def split_words(text: str) -> list[str]:
     return text.split()
 
 
-@ff.stage(max_in_flight=4, retries=2, workers="thread", on_error="stop")
+@ff.stage(max_in_flight=4, retries=2, workers="thread", on_error="stop", rate_limit="600/min")
 async def fetched(url: str) -> bytes:
     return url.encode()
 
@@ -124,7 +124,7 @@ def lengths(texts: Sequence[str]) -> list[int]:
     return [len(text) for text in texts]
 
 
-@ff.stage(batch_size=4, cpus=2)
+@ff.stage(batch_size=4, cpus=2, gpus=0.5, memory="4GB", recycle_after=100, recycle_above="6GB")
 def some_fail(texts: list[str]) -> list[int | ff.ItemFailure]:
     return [len(text) or ff.ItemFailure("empty") for text in texts]
 

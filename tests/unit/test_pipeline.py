@@ -206,7 +206,7 @@ def test_a_replacement_must_have_as_many_outputs():
         ("Ocr.batchsize", "Did you mean 'batch_size'?"),
         (
             "Ocr.outputs",
-            "Known: batch_by, batch_bytes, batch_size, cpus, linger_s, max_in_flight, on_error, probe",
+            "Known: batch_by, batch_bytes, batch_cost, batch_size, cpus, gpus, linger_s, max_batch_cost",
         ),
     ],
 )
@@ -313,9 +313,9 @@ def test_changes_of_an_inlined_pipeline_hold_inside_of_it_and_the_outer_ones_on_
             (stage.replicas, stage.cpus) for stage in pipeline.plan().stages if stage.name == "read"
         }
 
-    assert replicas(outer) == {(3, 2), (1, 1)}
-    assert replicas(outer.using({"read.replicas": 5})) == {(5, 2), (5, 1)}
-    assert replicas(outer.using({"read": lambda item: item})) == {(3, 2), (1, 1)}
+    assert replicas(outer) == {(3, 2), (1, None)}
+    assert replicas(outer.using({"read.replicas": 5})) == {(5, 2), (5, None)}
+    assert replicas(outer.using({"read": lambda item: item})) == {(3, 2), (1, None)}
 
 
 def test_an_inlined_record_can_be_read_and_broadcast():

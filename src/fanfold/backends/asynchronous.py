@@ -118,6 +118,7 @@ class AsyncRunner(StageRunner):
                 except asyncio.CancelledError as error:
                     return None, RuntimeError(f"it was cancelled ({error!r})")
                 except BaseException as error:
+                    self._heed(error)  # at once: a call that waits for room begins next
                     return None, error
 
     async def _ended(self, call: asyncio.Future[_Ended]) -> _Ended:

@@ -44,6 +44,9 @@ class WorkerSpec:
     """``Ocr[2]``: the stage's name and the replica's number."""
     run: RunFacts = NO_RUN
     """The same for all workers of a run."""
+    gpus: tuple[str, ...] | None = None
+    """The GPUs that it is to see, as ``CUDA_VISIBLE_DEVICES`` names them, through all its lives; None: those
+    that the program sees."""
 
 
 class RecordWriter(Protocol):
@@ -141,6 +144,11 @@ class Backend(Protocol):
 
     def restart(self, worker: int) -> None:
         """Replace a worker that died. Its number stays; ``WorkerStarted`` comes again."""
+        ...
+
+    def recycle(self, worker: int) -> None:
+        """Replace a worker that holds no batch. Its stage's ``close()`` is called; its number stays, and
+        ``WorkerStarted`` comes again. However the old one ends, it is not told of as dead. Never blocks."""
         ...
 
     def write(self, results: Sequence[RootResult]) -> None:

@@ -73,6 +73,7 @@ class BatchRun:
         clock: Callable[[], float],
         trimmed: Trimmed,
         room: Room,
+        check_rest: Callable[[], None] = lambda: None,
     ) -> None:
         self.batch = batch
         self.context = context
@@ -89,6 +90,7 @@ class BatchRun:
         self._whole = bool(delivery.has_items)
         self._due_s = clock() + RELEASE_S
         self._flush_s = 0.0
+        self._check_rest = check_rest
         self._ask_trimmed = trimmed
         self._trimmed = 0
         self._ask_room = room
@@ -103,7 +105,13 @@ class BatchRun:
         """Time spent in the user's code."""
 
     def call(self, values: Sequence[Any]) -> Any:
-        """What the user's function returns for these inputs."""
+        """What the user's function returns for these inputs.
+
+        Raises:
+            NotBegun: The service that the stage asks wants a pause.
+            BaseException: What the user's code raises.
+        """
+        self._check_rest()
         positional = [values[i] for i in self._positional]
         if not (self._keywords or self._static):
             return self._function(*positional)

@@ -135,6 +135,11 @@ class InlineBackend:
         """Construct the stage anew; no worker dies here, but the contract has it."""
         self._starting.append(worker)
 
+    def recycle(self, worker: int) -> None:
+        """Close the stage, and construct it anew with the next poll."""
+        self._runners.pop(worker).close()
+        self._starting.append(worker)
+
     def write(self, results: Sequence[RootResult]) -> None:
         """Write at once."""
         assert self._writer is not None, "write() without a writer"

@@ -13,7 +13,7 @@ from typing import Any
 from fanfold.backends.children import holds_exception, kind_of, listed
 from fanfold.backends.delivery import Delivery, Opening
 from fanfold.columns import get_field
-from fanfold.failures import ItemFailure, ParentFailure, declared
+from fanfold.failures import ItemFailure, ParentFailure, RetryLater, declared
 
 
 class ContractBroken(Exception):
@@ -88,7 +88,7 @@ def children_of(opening: Opening, outputs: Sequence[Any]) -> list[list[Any]] | N
 
 def as_raised(returned: BaseException) -> BaseException:
     """What an exception in the place of a value fails its task with."""
-    if isinstance(returned, (ItemFailure, ParentFailure)):
+    if isinstance(returned, (ItemFailure, ParentFailure, RetryLater)):
         return returned.with_traceback(None)  # one object may be returned many times
     return ContractBroken(
         f"{kind_of(returned)} was returned as a value; raise it, or return ff.ItemFailure"

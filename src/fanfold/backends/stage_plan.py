@@ -23,6 +23,8 @@ class StagePlan:
     checks: Mapping[int, FieldCheck]
     groupers: Mapping[int, Callable[..., Any]]
     """By call, of whichever stage, whose items are grouped by what this one makes: the function."""
+    costers: Mapping[int, Callable[..., Any]]
+    """By call, of whichever stage, whose items have a cost: the function."""
     class_number: int = 0
     """The same for all stages of one class, which are set up on a node together."""
 
@@ -36,7 +38,7 @@ def stage_plan(plan: Plan, stage: int) -> StagePlan:
         for call in streams.values()
         for stream in (*call.items, *(s for e in call.expansions for s in e.streams))
     ]
-    spec, groupers = plan.stages[stage], plan.groupers
+    spec, groupers, costers = plan.stages[stage], plan.groupers, plan.costers
     return StagePlan(
         spec,
         calls,
@@ -44,5 +46,6 @@ def stage_plan(plan: Plan, stage: int) -> StagePlan:
         {index: plan.controls[index] for stream in told for index, _ in stream.controls},
         {index: plan.checks[index] for stream in told for index, _ in stream.checks},
         {index: groupers[index] for stream in told for index, _ in stream.groups},
+        {index: costers[index] for stream in told for index, _ in stream.costs},
         next(other.index for other in plan.stages if other.target is spec.target),
     )

@@ -15,8 +15,10 @@ Rules
 5. Of each task's children the first ``skip`` were released by an earlier attempt, and are not again.
 6. What a stage may ask of its surroundings (:mod:`fanfold.stage_context`) is there while its code runs.
 7. An exception is never a value. An ``ItemFailure`` or ``ParentFailure`` in the place of an item, an output
-   or a child fails that task as if it were raised; any other exception there breaks the contract. Of several
-   in one task's results a parent failure decides.
+   or a child fails that task as if it were raised, and so does a ``RetryLater``; any other exception there
+   breaks the contract. Of several in one task's results a parent failure decides.
+8. Where the service that a stage asks wants to be asked later, its task fails as *put off*, and so does every
+   call that would begin before then: it is not made, and its record says so.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from fanfold.backends.base import NO_RUN, RunFacts
@@ -41,10 +44,13 @@ from fanfold.backends.delivery import Delivery, Emit
 from fanfold.backends.opening import (
     ContractBroken,
 )
+from fanfold.backends.own_memory import asked_bytes
+from fanfold.backends.retry_after import NotBegun, Rest, asked_wait_s
 from fanfold.backends.stage_plan import StagePlan
 from fanfold.backends.values import Values
 from fanfold.errors import UsageError
 from fanfold.failures import Failure
+from fanfold.plan import StageSpec
 from fanfold.protocol import BatchFinished, BatchPaused, BatchRaised, RunBatch
 from fanfold.secret import redacted, resolved
 from fanfold.stage_context import Context, Counts, current
@@ -88,6 +94,7 @@ class StageRunner:
         self._contain = contain
         self._once = once
         self._clock = clock
+        self._rest = Rest(clock)
         self._function: Callable[..., Any] | None = None
         self._instance: Any = None
         self._static: dict[int, Mapping[str, Any]] = {}
@@ -99,6 +106,11 @@ class StageRunner:
         """Asked on the way which tasks need not run any more."""
         self.room: Room = unbounded
         """Asked on the way how much may be released."""
+
+    @property
+    def stage(self) -> StageSpec:
+        """What it is a replica of."""
+        return self._plan.stage
 
     def construct(self) -> None:
         """Make the stage's callable; a class is set up on the node and constructed here, once.
@@ -218,6 +230,7 @@ class StageRunner:
             self._clock,
             self.trimmed,
             self.room,
+            self._rest.check,
         )
 
     def _blame(self, run: BatchRun, error: BaseException) -> bool:
@@ -225,9 +238,13 @@ class StageRunner:
         same holds for inputs that cannot be unpickled: then the batch has ended, and this is true."""
         batch, failure = run.batch, self.failure(error)
         if batch.count > 1:
-            counts = self._counts.take()
             raised = BatchRaised(
-                batch.batch, failure, run.busy_s, attempt=batch.attempt, counts=counts
+                batch.batch,
+                failure,
+                run.busy_s,
+                attempt=batch.attempt,
+                counts=self._counts.take(),
+                own_bytes=asked_bytes(self.stage),
             )
             self._emit([raised])
             return True
@@ -242,6 +259,7 @@ class StageRunner:
             attempt=batch.attempt,
             wait_s=wait_s,
             counts=self._counts.take(),
+            own_bytes=asked_bytes(self.stage),
         )
         run.delivery.flush(run.begun, finished)
 
@@ -262,7 +280,19 @@ class StageRunner:
             raise error
         if isinstance(error, NotDeterministic):
             return Failure(kind="not_deterministic", message=str(error), worker=self._worker)
-        return Failure.from_exception(error, worker=self._worker)
+        failure = Failure.from_exception(error, worker=self._worker)
+        after_s = self._heed(error)
+        if after_s is None:
+            return failure
+        begun = not isinstance(error, NotBegun)
+        return replace(failure, kind="put_off", after_s=after_s, attempts=int(begun))
+
+    def _heed(self, error: BaseException) -> float | None:
+        """Begin a pause, if an exception asks for one; how long it is to be."""
+        after_s = asked_wait_s(error)
+        if after_s is not None and not isinstance(error, NotBegun):
+            self._rest.begin(after_s)
+        return after_s
 
 
 def show_failed_close(worker: str) -> None:

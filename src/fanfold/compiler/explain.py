@@ -6,7 +6,7 @@ else, and shows no machine's paths.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from fanfold.compiler.advice import advice
 from fanfold.compiler.mermaid import mermaid
@@ -25,6 +25,7 @@ from fanfold.plan import (
     SplitNode,
     StageSpec,
 )
+from fanfold.sizes import size_in_words
 
 _ARGUMENT_LIMIT_CHARS = 40
 
@@ -98,6 +99,20 @@ def _input(plan: Plan, call: CallNode, position: int) -> str:
 
 
 def _how(stage: StageSpec) -> str:
+    rate = "" if stage.rate_limit is None else f", at most {_rate(stage.rate_limit)}"
+    return _taken(stage) + rate
+
+
+def _rate(per_s: float) -> str:
+    """A rate in the largest numbers that read well."""
+    if per_s >= 1:
+        return f"{per_s:g} calls a second"
+    return (
+        f"{per_s * 60:g} calls a minute" if per_s * 60 >= 1 else f"{per_s * 3600:g} calls an hour"
+    )
+
+
+def _taken(stage: StageSpec) -> str:
     if stage.generator:
         return "one item at a time, yields children"
     if stage.batch_size is not None:
@@ -109,6 +124,8 @@ def _how(stage: StageSpec) -> str:
 def _forming(stage: StageSpec) -> str:
     """What else is said of how batches form."""
     size = "" if stage.batch_bytes is None else f" or {stage.batch_bytes:,} bytes"
+    if stage.batch_cost is not None:
+        size += f" or {stage.max_batch_cost:,g} of {getattr(stage.batch_cost, '__name__', 'batch_cost')}"
     if stage.batch_by is not None:
         size += f" of equal {getattr(stage.batch_by, '__name__', 'batch_by')}"
     linger = "" if stage.linger_s is None else f", lingering {stage.linger_s:g} s"
@@ -120,10 +137,24 @@ def _pools(plan: Plan) -> list[list[str]]:
     for stage in plan.stages:
         worker = "thread" if stage.workers == "thread" else "worker"
         workers = f"1 {worker}" if stage.replicas == 1 else f"{stage.replicas} {worker}s"
-        cores = "1 core each" if stage.cpus == 1 else f"{stage.cpus} cores each"
+        resources = ", ".join(_resources(stage))
         calls = [call.name for call in plan.calls() if call.stage == stage.index]
-        rows.append([stage.name, workers, cores, _made_of(stage), f"for {', '.join(calls)}"])
+        rows.append([stage.name, workers, resources, _made_of(stage), f"for {', '.join(calls)}"])
     return rows
+
+
+def _resources(stage: StageSpec) -> Iterator[str]:
+    """What a replica has, and when it is replaced."""
+    cores = stage.cpus or 1
+    yield "1 core each" if cores == 1 else f"{cores} cores each"
+    if stage.gpus is not None:
+        yield "1 GPU each" if stage.gpus == 1 else f"{float(stage.gpus):g} GPUs each"
+    if stage.memory is not None:
+        yield f"{size_in_words(stage.memory)} of memory each"
+    if stage.recycle_after is not None:
+        yield f"replaced after {stage.recycle_after:,} items"
+    if stage.recycle_above is not None:
+        yield f"replaced above {size_in_words(stage.recycle_above)}"
 
 
 def _made_of(stage: StageSpec) -> str:

@@ -92,6 +92,8 @@ class _Lowering:
         self.control_ports: list[int] = []
         self.group_ports: dict[int, int] = {}
         """By call whose stage has ``batch_by``: the graph port of its first input."""
+        self.cost_ports: dict[int, int] = {}
+        """The same by call whose stage has ``batch_cost``."""
         self.effects: list[int] = []
         self.checks: list[FieldCheck] = []
         self.check_ports: list[int] = []
@@ -161,6 +163,7 @@ class _Lowering:
             dict(enumerate(self.control_ports)),
             dict(enumerate(self.check_ports)),
             self.group_ports,
+            self.cost_ports,
         )
         return replace(plan, sources=streams.sources, streams=streams.calls)
 
@@ -176,6 +179,8 @@ class _Lowering:
             self.effects.append(index)
         if op.stage.options.batch_by is not None:
             self.group_ports[index] = op.inputs[0].port
+        if op.stage.options.batch_cost is not None:
+            self.cost_ports[index] = op.inputs[0].port
         for port in op.outputs:
             self.call_of[port] = index
         self.nodes.append(
@@ -340,16 +345,24 @@ class _Lowering:
                     method=stage.options.method,
                     batch_size=stage.options.batch_size,
                     batch_bytes=stage.options.batch_bytes,
+                    batch_cost=stage.options.batch_cost,
+                    max_batch_cost=stage.options.max_batch_cost,
                     batch_by=stage.options.batch_by,
                     linger_s=stage.options.linger_s,
+                    rate_limit=stage.options.rate_limit,
                     replicas=stage.options.replicas,
                     cpus=stage.options.cpus,
+                    gpus=stage.options.gpus,
+                    memory=stage.options.memory,
+                    recycle_after=stage.options.recycle_after,
+                    recycle_above=stage.options.recycle_above,
                     generator=stage.generator,
                     asynchronous=stage.asynchronous,
                     max_in_flight=_max_in_flight(stage),
                     retries=stage.options.retries,
                     on_error=stage.options.on_error,
                     probe=stage.options.probe,
+                    schedule=stage.options.schedule,
                     workers=stage.options.workers,
                     identities=_wants_identities(stage),
                 )

@@ -149,8 +149,10 @@ def check_origins(graph: Graph) -> list[Problem]:
             found = list(_check_control(graph, op, "filter", "mask", op.mask))
         elif isinstance(op, SplitOp) and op.by not in bad:
             found = list(_check_control(graph, op, "split", "label", op.by))
-        elif isinstance(op, CallOp) and op.stage.options.batch_by is not None:
-            found = list(_check_grouped(graph, op, op.inputs[0].port))
+        elif isinstance(op, CallOp):
+            options = op.stage.options
+            if options.batch_by is not None or options.batch_cost is not None:
+                found = list(_check_judged(graph, op, op.inputs[0].port))
         problems += found
     return problems
 
@@ -200,8 +202,8 @@ def _check_control(
         return
 
 
-def _check_grouped(graph: Graph, op: CallOp, port: int) -> Iterator[Problem]:
-    """The first input of a call whose stage has ``batch_by`` is one that its producers can judge."""
+def _check_judged(graph: Graph, op: CallOp, port: int) -> Iterator[Problem]:
+    """The first input of a call with ``batch_by`` or ``batch_cost`` is one that its producers can judge."""
     name = graph.ports[port].name
     for origin in origins(graph, port):
         if isinstance(origin, Opaque):
@@ -215,7 +217,7 @@ def _check_grouped(graph: Graph, op: CallOp, port: int) -> Iterator[Problem]:
             op.where,
             f"call {op.name!r} batches by its first input, but {name!r} {reason}.",
             "Put a port first that a call or a source makes, or a field of one, also through expand, filter, "
-            "split, merge or broadcast; or leave batch_by out.",
+            "split, merge or broadcast; or leave batch_by and batch_cost out.",
         )
         return
 

@@ -51,6 +51,7 @@ def build_streams(
     control_ports: Mapping[int, int],
     check_ports: Mapping[int, int],
     group_ports: Mapping[int, int],
+    cost_ports: Mapping[int, int],
 ) -> Streams:
     """Work out the streams of a plan that has everything else.
 
@@ -61,11 +62,13 @@ def build_streams(
         control_ports: By control, the graph port of the mask or label.
         check_ports: By field check, the graph port that is read.
         group_ports: By call that groups its items, the graph port of its first input.
+        cost_ports: By call whose items have a cost, the same.
     """
     read, sized = values_read(plan), sizes_read(plan)
     controls = _reports(graph, port_of, control_ports)
     checks = _reports(graph, port_of, check_ports)
     groups = _reports(graph, port_of, group_ports)
+    costs = _reports(graph, port_of, cost_ports)
 
     def stream(port: int, position: int, path: Path = ()) -> Stream:
         return Stream(
@@ -76,6 +79,7 @@ def build_streams(
             stored=port in read,
             sized=port in sized,
             groups=tuple(groups.get(port, ())),
+            costs=tuple(costs.get(port, ())),
             controls=tuple(controls.get(port, ())),
             checks=tuple(checks.get(port, ())),
         )

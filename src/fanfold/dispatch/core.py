@@ -13,32 +13,38 @@ Policy
   waited so long, or nothing more can come: the source is exhausted or there is no room, and no call above runs
   anything or has anything ready that is not paused. :attr:`Core.due_s` says when to look again.
 * A stage that takes one item at a time gets several in one message when they are short (about
-  :data:`MESSAGE_S` of work), each of which still runs, fails and is reported by itself.
-* A call pauses while one that consumes its output has a long queue (:meth:`Core._backlog`). What is queued
-  can always run, so the pause always ends; it keeps intermediate values few where a fast stage feeds a slow
-  one.
+  :data:`~fanfold.dispatch.pool.MESSAGE_S` of work), each of which still runs, fails and is reported by itself.
+* A call pauses while one that consumes its output has a long queue (:mod:`fanfold.dispatch.supply`). What is
+  queued can always run, so the pause always ends; it keeps intermediate values few where a fast stage feeds a
+  slow one.
 * Nothing that makes values begins without credit (:mod:`fanfold.dispatch.credits`), but for one item at a time
   of the oldest open root. Stages nearer to the end of a pipeline come first, since they let values go.
+* Calls of a stage with a rate, or whose service wants a pause, begin as :mod:`fanfold.dispatch.rates` says.
 * Items that must run alone (after an exception or a death) get a worker with nothing else at it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from collections.abc import Sequence
+from typing import Final
 
-from fanfold.dispatch.credits import Credits, Spilling
-from fanfold.dispatch.feeding import consuming_calls, level, producing_calls
+from fanfold.dispatch.credits import Credits, Spilling, size_bytes
+from fanfold.dispatch.feeding import level
 from fanfold.dispatch.linger import Lingering
 from fanfold.dispatch.pool import (
     AHEAD,
     DOWNSTREAM_FULL,
     FINISHED,
     NO_INPUT,
+    RATE_LIMIT,
     Pool,
     Worker,
+    WorkerLike,
 )
+from fanfold.dispatch.rates import asked, gate
+from fanfold.dispatch.recycling import Recycling
 from fanfold.dispatch.stopping import ON_REQUEST, Stopping, StopRules
+from fanfold.dispatch.supply import Supply
 from fanfold.engine.chunks import SPAN
 from fanfold.engine.commands import (
     Command,
@@ -68,31 +74,14 @@ from fanfold.protocol import (
     RootsCommitted,
     RunBatch,
     SourceExhausted,
-    StreamRows,
     TasksFinished,
     WorkerDied,
     WorkerFailed,
     WorkerStarted,
 )
 
-MESSAGE_S: Final = 0.01
-"""Work worth sending in one message to a worker that takes one item at a time."""
-MESSAGE_ITEMS: Final = 1024
-BACKLOG_BATCHES: Final = 8
-"""Full batches per replica that may wait at a call before its producers pause."""
 OPEN_ROOTS: Final = 64
 """Roots open beyond what the calls at the root level can hold at their workers."""
-
-
-class WorkerLike(Protocol):
-    """What the core must know of a worker."""
-
-    @property
-    def worker(self) -> int: ...
-    @property
-    def stage(self) -> int: ...
-    @property
-    def name(self) -> str: ...
 
 
 class Core:
@@ -131,12 +120,14 @@ class Core:
                 stage.max_in_flight,
                 queues,
                 lingers=stage.linger_s is not None,
+                gate=gate(stage.rate_limit),
             )
         self._workers = {
             w.worker: Worker(w.worker, w.stage, w.name, since_s=start_s) for w in workers
         }
         for worker in self._workers.values():
             self._pools[worker.stage].workers.append(worker)
+        self._recycling = Recycling(plan, self._pools)
         self._worker_of: dict[int, Worker] = {}
         self._pool_of_call = {call: pool for pool in self._pools.values() for call in pool.calls}
         self._deepest_first = sorted(self._pools.values(), key=lambda p: max(p.calls), reverse=True)
@@ -151,8 +142,7 @@ class Core:
         self._pauses = 0
         self._overdraft = -1
         """The last batch of the oldest root that went on without credit."""
-        self._consumers = consuming_calls(plan)
-        self._producers = producing_calls(plan)
+        self._supply = Supply(plan, self.machine, self._pool_of_call)
         linger_s = {
             call.index: wait_s
             for call in plan.calls()
@@ -160,8 +150,7 @@ class Core:
         }
         self._lingering = Lingering(linger_s) if linger_s else None
         self.due_s: float | None = None
-        """When work must be dispatched again though nothing happens: a batch has lingered long enough then."""
-        self._exhausted = False
+        """When to dispatch again though nothing happens: a batch has lingered enough, or a call may begin."""
         self._dropped = False
         """Whether this dispatch met a queue that held nothing but items whose roots have ended."""
         self._window = OPEN_ROOTS + sum(
@@ -174,6 +163,8 @@ class Core:
 
     def handle(self, event: Event | DriverEvent) -> list[Command]:
         """Take one event in; return what must be done now, in order."""
+        if isinstance(event, BatchRaised) or (isinstance(event, TasksFinished) and event.failures):
+            self._heed_put_off(event)
         match event:  # the frequent ones first
             case ChildrenReleased() | ExpansionSealed() | RootsAdmitted() | RootsCommitted():
                 pass
@@ -198,7 +189,7 @@ class Core:
                 self._stopping.root_refused(event.failure)
                 return self._heeded([])
             case SourceExhausted():
-                self._exhausted = True
+                self._supply.exhausted = True
                 return []
             case BatchPaused():
                 self._batch_paused(event)
@@ -207,9 +198,9 @@ class Core:
         if self._credits is not None:
             match event:
                 case TasksFinished() | ChildrenReleased():
-                    self._credits.made(event.batch, _size_bytes(event.streams))
+                    self._credits.made(event.batch, size_bytes(event.streams))
                 case RootsAdmitted():
-                    self._credits.admitted(len(event.keys), _size_bytes(event.streams))
+                    self._credits.admitted(len(event.keys), size_bytes(event.streams))
         commands = self._heeded(self.machine.handle(event))
         if trimmed := self.machine.take_trimmed():
             for number, tasks in trimmed.items():
@@ -221,15 +212,14 @@ class Core:
 
     def dispatch(self, time_s: float) -> list[Command]:
         """Give work to workers; call it after the events of one poll were handled."""
-        commands: list[Command] = []
+        commands = self._recycling.replaced(self._supply.is_wanted, time_s)
         if self._lingering is not None:
             self._lingering.look(self.machine.queues, time_s)
         self._dropped = True
         # A queue that is found to hold nothing of use may have held back a pool that was served before it.
         while self._dropped:
             self._dropped = self._lacking = False
-            if self._lingering is not None:
-                self.due_s = None
+            self.due_s = None
             for pool in self._deepest_first:
                 if self._credits is not None and self._credits.hungry:
                     self._feed(pool, self._credits, time_s, commands)
@@ -261,7 +251,7 @@ class Core:
     def finished(self) -> bool:
         """The source is exhausted and every root is committed."""
         roots = self.machine.roots
-        return self._exhausted and roots.committed == roots.admitted
+        return self._supply.exhausted and roots.committed == roots.admitted
 
     def statistics(self, time_s: float) -> Statistics:
         """Counts so far."""
@@ -304,6 +294,13 @@ class Core:
 
     # ------------------------------------------------------------------------------ workers
 
+    def _heed_put_off(self, event: TasksFinished | BatchRaised) -> None:
+        wait, batch = asked(event), self.machine.batches.get(event.batch)
+        if wait is not None and batch is not None:
+            self._pool_of_call[batch.call].put_off(wait.until_s)
+            if self._credits is not None:
+                self._credits.put_off(event.batch, wait.tasks or batch.count)
+
     def _batch_ended(self, event: BatchFinished | BatchRaised) -> None:
         worker = self._worker_of.pop(event.batch, None)
         if self._credits is not None:
@@ -311,6 +308,7 @@ class Core:
         if worker is None:
             return
         worker.let_go(event.batch)
+        self._recycling.grown(worker, event.own_bytes)
         pool = self._pools[worker.stage]
         if not worker.batches:
             worker.enter(NO_INPUT, event.time_s)
@@ -326,6 +324,7 @@ class Core:
         if not self._credits.paused(event.batch, event.begun, event.room):
             return
         worker.pause(event.batch)
+        self._recycling.sent(worker, event.begun - self.machine.batches[event.batch].count)
         self._pauses += 1
         if not worker.batches:
             worker.enter(NO_INPUT, event.time_s)
@@ -333,7 +332,9 @@ class Core:
 
     def _worker_died(self, event: WorkerDied) -> list[Command]:
         commands: list[Command] = []
-        for batch in self._workers[event.worker].die(event.time_s):
+        worker = self._workers[event.worker]
+        self._recycling.died(worker)
+        for batch in worker.die(event.time_s):
             self._worker_of.pop(batch, None)
             if self._credits is not None:
                 self._credits.ended(batch)
@@ -350,33 +351,46 @@ class Core:
 
     def _serve(self, pool: Pool, time_s: float, commands: list[Command]) -> None:
         for worker in pool.workers:
-            if worker.ready and len(worker.batches) < pool.held:
+            if worker.open and len(worker.batches) < pool.held:
                 break
         else:
             return  # nobody could take anything, and nobody is idle
         waiting = alone = 0
         for queue in pool.queues:
             waiting += queue.count
-            alone += len(queue.alone)
-        if alone:
-            self._serve_alone(pool, time_s, commands)
+            alone += sum(not retry.company for retry in queue.alone) if queue.alone else 0
+        if any(queue.alone for queue in pool.queues):
+            self._serve_again(pool, time_s, commands, 1 if alone else pool.max_in_flight)
         if waiting:
             # Nothing is sent ahead while items wait to run alone, or no worker would ever be free for them.
             self._serve_batches(pool, time_s, commands, 1 if alone else pool.held)
-            if any(queue.count for queue in pool.queues) and not pool.lingers:
-                self._note_idle(pool, DOWNSTREAM_FULL, time_s)
-                return
+        if pool.closed(time_s) and any(queue.count or queue.alone for queue in pool.queues):
+            self._look_again(pool.opens_s)
+            self._note_idle(pool, RATE_LIMIT, time_s)
+            return
+        if any(queue.count for queue in pool.queues) and not pool.lingers:
+            self._note_idle(pool, DOWNSTREAM_FULL, time_s)
+            return
         self._note_idle(pool, NO_INPUT, time_s)
 
-    def _serve_alone(self, pool: Pool, time_s: float, commands: list[Command]) -> None:
-        """Items that must run alone go to workers that hold nothing."""
+    def _serve_again(self, pool: Pool, time_s: float, commands: list[Command], most: int) -> None:
+        """Items that must run alone go to workers that hold nothing, others to those below ``most``."""
         for worker in pool.workers:
-            if worker.ready and not worker.batches:
-                for call in pool.calls:
-                    started = self.machine.take_alone(call)
-                    if started is not None:
-                        self._start(worker, started, time_s, commands, alone=True)
+            if not worker.open or worker.alone:
+                continue
+            if worker.batches or not self._start_again(pool, worker, time_s, commands, False):
+                while len(worker.batches) < most:
+                    if not self._start_again(pool, worker, time_s, commands, True):
                         break
+
+    def _start_again(
+        self, pool: Pool, worker: Worker, time_s: float, commands: list[Command], company: bool
+    ) -> bool:
+        takes = (self.machine.take_alone(call, company=company) for call in pool.calls)
+        started = None if pool.closed(time_s) else next(filter(None, takes), None)
+        if started is not None:
+            self._start(worker, started, time_s, commands, alone=not company)
+        return started is not None
 
     def _serve_batches(
         self, pool: Pool, time_s: float, commands: list[Command], ahead: int
@@ -384,7 +398,7 @@ class Core:
         """Each worker gets a batch before any gets one more; ``ahead`` is how many one may hold."""
         for held in range(ahead):
             for worker in pool.workers:
-                if not worker.ready or worker.alone or len(worker.batches) != held:
+                if not worker.open or worker.alone or len(worker.batches) != held:
                     continue
                 started = None
                 while started is None:  # a queue may hold nothing but items whose roots have ended
@@ -394,10 +408,10 @@ class Core:
                     if (
                         held >= pool.max_in_flight
                         and not self._is_full(pool, chosen)
-                        and self._more_to_come(chosen)
+                        and self._supply.more_to_come(chosen)
                     ):
                         break
-                    limit = self._limit(pool, chosen)
+                    limit = self._recycling.limit(worker, self._limit(pool, chosen))
                     if self._credits is not None:
                         limit = self._credits.items(chosen, limit)
                     started = self.machine.take(chosen, limit)
@@ -419,7 +433,9 @@ class Core:
         if self._credits is not None:
             room = self._credits.begin(run.batch, run.call, run.count, overdraft=overdraft)
             run = run._replace(room=room)
+        self._pools[worker.stage].begin(time_s)
         worker.take(run.batch, time_s, alone=alone)
+        self._recycling.sent(worker, run.count)
         self._worker_of[run.batch] = worker
         commands.append(StartBatch(worker.number, run))
 
@@ -431,7 +447,7 @@ class Core:
             if batch in self._worker_of and self._worker_of[batch].stage == pool.stage
         ]
         for batch in sorted(batches, key=self.machine.root_of) if len(batches) > 1 else batches:
-            if self._paused(self.machine.batches[batch].call):
+            if self._supply.paused(self.machine.batches[batch].call):
                 continue  # its children are not wanted yet
             room = credits.more(batch)
             if not room:
@@ -471,6 +487,8 @@ class Core:
             for call in pool.calls:
                 if not self.machine.is_ready(call, root):
                     continue
+                if pool.closed(time_s):
+                    return  # it waits for the rate
                 idle = (w for w in pool.workers if w.ready and not w.batches)
                 worker = next(idle, None)
                 if worker is None:
@@ -490,9 +508,11 @@ class Core:
             idle: It is for a worker that has nothing to do.
         """
         oldest = chosen = None
+        if pool.closed(time_s):
+            return None
         for call, queue in zip(pool.calls, pool.queues, strict=True):
             head = queue.head()
-            if head is None or (oldest is not None and head > oldest) or self._paused(call):
+            if head is None or (oldest is not None and head > oldest) or self._supply.paused(call):
                 continue
             if self._credits is not None and not self._credits.items(call, 1):
                 self._lacking = True
@@ -507,74 +527,30 @@ class Core:
 
     def _lingers(self, pool: Pool, call: int, time_s: float, *, idle: bool) -> bool:
         """Whether the next batch of a call still waits for more; if a worker is idle, notes until when."""
-        if self._is_full(pool, call) or not self._can_come(call):
+        if self._is_full(pool, call) or not self._supply.can_come(call, self.room):
             return False
         oldest = self.machine.queues[call].oldest()
         assert self._lingering is not None and oldest is not None, "ready items linger"
         due_s = self._lingering.due_s(call, oldest)
         if time_s >= due_s:
             return False
-        if idle and (self.due_s is None or due_s < self.due_s):
-            self.due_s = due_s
+        if idle:
+            self._look_again(due_s)
         return True
 
-    def _can_come(self, call: int) -> bool:
-        """Whether items may become ready at a call before anything else goes on: what is paused counts as
-        nothing, since it may be paused for as long as this very call's items are not run."""
-        if not self._exhausted and self.room() > 0:
-            return True
-        machine = self.machine
-        return any(
-            machine.counts[c].running
-            or machine.queues[c].alone
-            or (machine.queues[c].count and not self._paused(c))
-            for c in self._producers[call]
-        )
-
-    def _paused(self, call: int) -> bool:
-        for consumer in self._consumers[call]:
-            count = self.machine.queues[consumer].count
-            if count > BACKLOG_BATCHES and count > self._backlog(call, consumer):
-                return True
-        return False
-
-    def _backlog(self, call: int, consumer: int) -> int:
-        """Ready items at a consumer above which its producer pauses: some batches, and what one more batch of
-        the producer is likely to add, since the consumer would run dry while it is made."""
-        pool = self._pool_of_call[consumer]
-        size = pool.batch_size or self._message_items(pool)
-        executed = self.machine.counts[call].executed
-        added = self.machine.queues[consumer].total / executed if executed else 0
-        producer = self._pool_of_call[call]
-        burst = added * (producer.batch_size or self._message_items(producer))
-        places = max(1, len(pool.workers)) * pool.max_in_flight
-        return BACKLOG_BATCHES * size * places + int(burst)
+    def _look_again(self, due_s: float) -> None:
+        if self.due_s is None or due_s < self.due_s:
+            self.due_s = due_s
 
     def _limit(self, pool: Pool, call: int) -> int:
         """How many items to send at once."""
         if pool.batch_size is not None:
             return pool.batch_size
         share = -(-self.machine.queues[call].count // (AHEAD * max(1, len(pool.workers))))
-        return max(1, min(self._message_items(pool), share))
-
-    @staticmethod
-    def _message_items(pool: Pool) -> int:
-        if pool.item_s is None or pool.max_in_flight > 1:
-            return 1  # of an asynchronous stage each result is to come by itself
-        return max(1, min(MESSAGE_ITEMS, int(MESSAGE_S / max(pool.item_s, 1e-6))))
-
-    def _more_to_come(self, call: int) -> bool:
-        """Whether items may still become ready at a call without its own doing."""
-        if not self._exhausted:
-            return True
-        machine = self.machine
-        return any(
-            machine.queues[c].count or machine.queues[c].alone or machine.counts[c].running
-            for c in self._producers[call]
-        )
+        return max(1, min(pool.message_items(), share))
 
     def _note_idle(self, pool: Pool, reason: str, time_s: float) -> None:
-        if self._exhausted and self.machine.roots.ended == self.machine.roots.admitted:
+        if self._supply.exhausted and self.machine.roots.ended == self.machine.roots.admitted:
             reason = FINISHED
         if reason == pool.noted:
             return
@@ -582,7 +558,3 @@ class Core:
         for worker in pool.workers:
             if worker.ready and not worker.batches and worker.state != reason:
                 worker.enter(reason, time_s)
-
-
-def _size_bytes(streams: Iterable[StreamRows]) -> int:
-    return sum(stream.rows.size_bytes for stream in streams if stream.rows is not None)

@@ -11,11 +11,12 @@ for some children, more of it while there is credit, and waits where there is no
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from fanfold.plan import Plan
+from fanfold.protocol import StreamRows
 
 ROOM_BYTES: Final = 32 * 1024 * 1024
 """Room that one generator is given at a time, at most; smaller where the budget is."""
@@ -181,6 +182,11 @@ class Credits:
         self.hungry[batch] = None
         return True
 
+    def put_off(self, batch: int, items: int) -> None:
+        """So many items of a batch were not run: they say nothing of what one makes."""
+        if batch in self._promises:
+            self._promises[batch].items -= items
+
     def ended(self, batch: int) -> None:
         """A batch makes nothing more."""
         self.hungry.pop(batch, None)
@@ -188,9 +194,16 @@ class Credits:
         if promise is None:
             return
         self._promised -= promise.left
-        per_item = promise.made / max(1, promise.items)
+        if promise.items <= 0:
+            return
+        per_item = promise.made / promise.items
         usual = self._usual.get(promise.call)
         self._usual[promise.call] = _mean(usual, per_item)
+
+
+def size_bytes(streams: Iterable[StreamRows]) -> int:
+    """What the blocks of some streams take."""
+    return sum(stream.rows.size_bytes for stream in streams if stream.rows is not None)
 
 
 def _mean(known: float | None, size: float) -> float:

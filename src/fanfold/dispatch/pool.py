@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from math import inf
+from typing import Final, Protocol
 
+from fanfold.dispatch.rates import Gate
 from fanfold.engine.ready import ReadyQueue
 from fanfold.engine.statistics import WorkerTimes
 
@@ -15,12 +17,28 @@ LEAD_S: Final = 0.002
 """Work that lies at a worker, so that it need not wait for the driver: several batches if they are short."""
 AHEAD_LIMIT: Final = 6
 
+MESSAGE_S: Final = 0.01
+"""Work worth sending in one message to a worker that takes one item at a time."""
+MESSAGE_ITEMS: Final = 1024
+
 STARTING: Final = "starting"
 BUSY: Final = "busy"
 NO_INPUT: Final = "no input"
 DOWNSTREAM_FULL: Final = "downstream full"
+RATE_LIMIT: Final = "rate limit"
 FINISHED: Final = "finished"
 DEAD: Final = "dead"
+
+
+class WorkerLike(Protocol):
+    """What the core must know of a worker."""
+
+    @property
+    def worker(self) -> int: ...
+    @property
+    def stage(self) -> int: ...
+    @property
+    def name(self) -> str: ...
 
 
 @dataclass(slots=True)
@@ -41,6 +59,14 @@ class Worker:
     since_s: float = 0.0
     spent_s: dict[str, float] = field(default_factory=dict)
     restarts: int = 0
+    leaving: bool = False
+    """It ends what it holds, and is replaced then (:mod:`fanfold.dispatch.recycling`)."""
+    recycled: int = 0
+
+    @property
+    def open(self) -> bool:
+        """Whether it may be given work."""
+        return self.ready and not self.leaving
 
     def enter(self, state: str, time_s: float) -> None:
         """Note a change of state."""
@@ -83,6 +109,12 @@ class Worker:
         self.enter(DEAD, time_s)
         return held
 
+    def recycle(self, time_s: float) -> None:
+        """It is replaced, and holds nothing."""
+        self.ready = False
+        self.recycled += 1
+        self.enter(STARTING, time_s)
+
     def times(self, time_s: float) -> WorkerTimes:
         """How the worker spent its time up to now."""
         spent = dict(self.spent_s)
@@ -95,6 +127,7 @@ class Worker:
             busy_s=spent.pop(BUSY, 0.0),
             idle_s=spent,
             restarts=self.restarts,
+            recycled=self.recycled,
         )
 
 
@@ -111,6 +144,8 @@ class Pool:
     """Of the calls, in their order."""
     lingers: bool = False
     """Whether batches that are not full wait for more."""
+    gate: Gate | None = None
+    """When its calls may begin; None: at any time."""
     workers: list[Worker] = field(default_factory=list)
     item_s: float | None = None
     """Measured time per item (a moving mean)."""
@@ -118,6 +153,37 @@ class Pool:
     """Batches at one worker, unless it runs several at the same time."""
     noted: str = ""
     """Why its idle workers are idle, if all of them are noted as such."""
+
+    def __post_init__(self) -> None:
+        if self.gate is not None or (self.max_in_flight > 1 and self.batch_size is None):
+            self.ahead = 1  # what lay ahead would wait for a slow call, though others have room
+
+    @property
+    def opens_s(self) -> float:
+        """When a call may begin."""
+        return -inf if self.gate is None else self.gate.opens_s
+
+    def closed(self, time_s: float) -> bool:
+        """Whether no call may begin now."""
+        return self.gate is not None and time_s < self.gate.opens_s
+
+    def begin(self, time_s: float) -> None:
+        """A call begins."""
+        if self.gate is not None:
+            self.gate.begin(time_s)
+
+    def message_items(self) -> int:
+        """How many items go in one message, if each is a call by itself."""
+        if self.item_s is None or self.max_in_flight > 1 or self.gate is not None:
+            return 1  # of an asynchronous stage each result is to come by itself
+        return max(1, min(MESSAGE_ITEMS, int(MESSAGE_S / max(self.item_s, 1e-6))))
+
+    def put_off(self, until_s: float) -> None:
+        """The stage's service wants to be asked again no sooner than then."""
+        if self.gate is None:
+            self.gate = Gate(None)
+            self.ahead = 1
+        self.gate.put_off(until_s)
 
     @property
     def held(self) -> int:
@@ -129,6 +195,6 @@ class Pool:
         if items:
             per_item = busy_s / items
             self.item_s = per_item if self.item_s is None else 0.7 * self.item_s + 0.3 * per_item
-            if self.batch_size is not None and busy_s > 0:
+            if self.batch_size is not None and busy_s > 0 and self.ahead > 1:
                 batch_s = max(self.item_s * self.batch_size, LEAD_S / AHEAD_LIMIT)
                 self.ahead = max(AHEAD, round(LEAD_S / batch_s))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
@@ -28,6 +29,7 @@ from fanfold.engine.commands import (
     Command,
     FinishRoots,
     GrantRoom,
+    RecycleWorker,
     ReleaseBlocks,
     RestartWorker,
     SpillBlocks,
@@ -190,10 +192,12 @@ class Loop:
         self._heed_stop()
         self._dispatch()
         if self._inline and not (self._moved or more):
-            raise InternalError(
-                "FF910",
-                "the run stands still: nothing runs, nothing can be admitted, not finished.",
-            )
+            if self._core.due_s is None:
+                raise InternalError(
+                    "FF910",
+                    "the run stands still: nothing runs, nothing can be admitted, not finished.",
+                )
+            time.sleep(self._patience_s())  # its backend has nobody to wait for
         now_s = self._clock()
         if now_s >= self._progress.due_s:
             statistics = self._core.statistics(now_s)
@@ -342,6 +346,9 @@ class Loop:
                 case RestartWorker():
                     self._moved = True
                     self._backend.restart(command.worker)
+                case RecycleWorker():
+                    self._moved = True
+                    self._backend.recycle(command.worker)
                 case StopRun():
                     self._stop = RunStopped(
                         "FF421", f"the run was stopped: {command.message}", command.hint

@@ -17,11 +17,13 @@ LEAST_BYTES: Final = 64 * 1024 * 1024
 """The default is never less: with hardly anything available, something else is wrong."""
 
 
-def budget_bytes(memory: Any) -> int:
+def budget_bytes(memory: Any, declared_bytes: int = 0) -> int:
     """A run's memory budget, checked.
 
     Args:
         memory: Bytes, or a text such as ``"1GB"`` or ``"512MiB"``; None: half of what is available now.
+        declared_bytes: What replicas need for themselves, which is not available for values; what is asked for
+            is given all the same.
 
     Raises:
         UsageError: It is no size (FF434).
@@ -30,7 +32,7 @@ def budget_bytes(memory: Any) -> int:
     (1500000000, 1048576, 4096)
     """
     if memory is None:
-        return max(LEAST_BYTES, int(SHARE * available_bytes()))
+        return max(LEAST_BYTES, int(SHARE * (available_bytes() - declared_bytes)))
     try:
         return as_bytes(memory)
     except ValueError:

@@ -32,15 +32,14 @@ from fanfold.driver.delivery import Counted, Delivery, HandedOut, Order, Written
 from fanfold.driver.interrupts import Interrupts
 from fanfold.driver.loop import Loop
 from fanfold.driver.memory import budget_bytes
+from fanfold.driver.resources import Fitted, fit
 from fanfold.driver.results import Result, shaped
 from fanfold.driver.settings import (
     as_source,
-    crowded,
     failed_limit,
     make_backend,
     make_run_dir,
     new_run_name,
-    refuse_impossible,
     whole_seed,
     worker_specs,
 )
@@ -117,9 +116,9 @@ def run(
     writer = bind_sinks(plan, sink)
     in_order(order)
     rules = StopRules(max_failed=failed_limit(max_failed))
-    budget = budget_bytes(memory)
     _, name = make_backend(backend)  # a wrong name is told before anything is made on disk
-    refuse_impossible(plan, name)
+    fitted = fit(plan, name)
+    budget = budget_bytes(memory, fitted.declared_bytes)
     taken = opened(items if limit is None else items.take(limit))
     if writer is not None:
         for one in writer.sinks:
@@ -129,7 +128,16 @@ def run(
     where, name = make_backend(backend, None if folder is None else folder / "logs")
     seeded = whole_seed(seed)
     job = _Job(
-        plan, taken, where, name, writer, run_name, folder, seed=seeded, rules=rules, budget=budget
+        fitted,
+        taken,
+        where,
+        name,
+        writer,
+        run_name,
+        folder,
+        seed=seeded,
+        rules=rules,
+        budget=budget,
     )
     delivery = Counted() if writer is None else Written(where, order, plan.levels[0].name)
     return job.run(delivery, progress=progress, duplicates=duplicates)
@@ -168,12 +176,14 @@ def stream(
         RunStopped: Failures stopped the run; raised after the results of all roots that had ended.
         FanfoldError: While iterating: as :func:`run`.
     """
-    source = opened(as_source(items))
-    delivery = HandedOut(order)
+    items = as_source(items)
     where, name = make_backend(backend)
+    fitted = fit(plan, name)
+    source = opened(items)
+    delivery = HandedOut(order)
     rules = StopRules(first_tasks=first_tasks, max_failed=failed_limit(max_failed))
-    budget = budget_bytes(memory)
-    job = _Job(plan, source, where, name, seed=whole_seed(seed), rules=rules, budget=budget)
+    budget = budget_bytes(memory, fitted.declared_bytes)
+    job = _Job(fitted, source, where, name, seed=whole_seed(seed), rules=rules, budget=budget)
     results = job.stream(delivery, duplicates)
     _open_streams.add(results)
     return results
@@ -206,7 +216,7 @@ def call(plan: Plan, values: Sequence[Any]) -> Any:
     """
     contain = (ItemFailure, ParentFailure) if _provides_for_failures(plan) else ()
     source = opened(from_items([values[0] if len(values) == 1 else tuple(values)]))
-    job = _Job(plan, source, InlineBackend(contain=contain), "inline", rules=NEVER)
+    job = _Job(Fitted(plan), source, InlineBackend(contain=contain), "inline", rules=NEVER)
     results = job.stream(HandedOut("source"), "error")
     (result,) = results
     if result.status is Status.FAILED:
@@ -255,7 +265,7 @@ def check(
 
 
 def _dry_run(plan: Plan, source: Source[Any]) -> Report:
-    job = _Job(plan, opened(source), InlineBackend(), "inline", rules=NEVER)
+    job = _Job(Fitted(plan), opened(source), InlineBackend(), "inline", rules=NEVER)
     return job.run(Counted(), progress=False, duplicates="first")
 
 
@@ -272,7 +282,7 @@ class _Job:
 
     def __init__(
         self,
-        plan: Plan,
+        fitted: Fitted,
         source: Opened,
         backend: Backend,
         backend_name: str,
@@ -284,11 +294,11 @@ class _Job:
         budget: int | None = None,
         seed: int = 0,
     ) -> None:
-        refuse_impossible(plan, backend_name)
-        for warning in crowded(plan, backend_name):
-            warnings.warn(warning, stacklevel=4)  # at the line that calls the pipeline's method
+        for note in fitted.notes:
+            warnings.warn(note, stacklevel=4)  # at the line that calls the pipeline's method
         occupy()  # before logs and sinks are opened: nobody may print into them
-        self._plan = plan
+        self._fitted = fitted
+        self._plan = fitted.plan
         self._source = source
         self._rules = rules
         self._budget = budget
@@ -383,7 +393,7 @@ class _Job:
     def _parts(
         self, delivery: Delivery, duplicates: Duplicates, interrupts: Interrupts, shown: Any
     ) -> tuple[Core, Admission, Loop]:
-        self._workers = worker_specs(self._plan, self._facts)
+        self._workers = worker_specs(self._fitted, self._facts)
         core = Core(
             self._plan,
             self._workers,
@@ -466,6 +476,7 @@ class _Job:
             stopped=_stopped(stop),
             outputs=tuple(sink.target for sink in self._writer.sinks) if self._writer else (),
             run_dir=None if self.run_dir is None else str(self.run_dir),
+            notes=self._fitted.notes,
             **counted(statistics, self._counters),
         )
         if self.run_dir is not None:

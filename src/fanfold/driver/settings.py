@@ -16,8 +16,8 @@ from typing import Any
 from fanfold.backends.base import NO_RUN, Backend, RunFacts, WorkerSpec
 from fanfold.data.sinks import SinkWriter, local_folder, make_folder, output_folder
 from fanfold.data.sources import Source, from_items
-from fanfold.errors import SetupError, UsageError
-from fanfold.plan import Plan
+from fanfold.driver.resources import Fitted
+from fanfold.errors import UsageError
 
 BACKENDS = ("local", "inline")
 
@@ -51,69 +51,18 @@ def make_backend(backend: str | Backend, log_dir: Path | None = None) -> tuple[B
     return backend, type(backend).__name__
 
 
-def refuse_impossible(plan: Plan, backend: str, cores: int | None = None) -> None:
-    """Refuse stages of which this machine cannot hold a single replica, all at once.
-
-    Args:
-        plan: The compiled pipeline.
-        backend: The backend's name; only worker processes of this machine need its cores.
-        cores: How many there are; by default those that this process may use.
-
-    Raises:
-        SetupError: There is such a stage.
-    """
-    if backend != "local":
-        return
-    available = usable_cores() if cores is None else cores
-    greedy = [
-        f"stage {stage.name!r} has cpus={stage.cpus}"
-        for stage in plan.stages
-        if stage.cpus > available
-    ]
-    if greedy:
-        raise SetupError(
-            "FF432",
-            f"pipeline {plan.name!r} cannot run here: {', '.join(greedy)} for each replica, and this machine "
-            f"lets the run use {available} {'core' if available == 1 else 'cores'}.",
-            'Give less, as with pipeline.using({"Ocr.cpus": 1}), or run it on a larger machine.',
-        )
-
-
-def crowded(plan: Plan, backend: str, cores: int | None = None) -> list[str]:
-    """Warnings, in words: stages whose replicas are to keep more cores busy, together, than there are.
-
-    Only what was said is taken at its word: a stage has one core unless ``cpus`` says more, and many such
-    replicas that wait for files or servers are as it should be.
-
-    Args:
-        plan: The compiled pipeline.
-        backend: The backend's name; only worker processes of this machine share its cores.
-        cores: How many there are; by default those that this process may use.
-    """
-    if backend != "local":
-        return []
-    available = usable_cores() if cores is None else cores
-    return [
-        f"stage {stage.name!r} has {stage.replicas} replicas with cpus={stage.cpus}, which is "
-        f"{stage.replicas * stage.cpus} cores, and this machine lets the run use {available}: they will slow "
-        f"each other down. Give {stage.name}.replicas or {stage.name}.cpus less."
-        for stage in plan.stages
-        if stage.cpus > 1 and stage.workers == "process" and stage.replicas * stage.cpus > available
-    ]
-
-
-def usable_cores() -> int:
-    """Cores that this process may use: fewer than the machine has, if it is confined to some."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def worker_specs(plan: Plan, facts: RunFacts = NO_RUN) -> tuple[WorkerSpec, ...]:
+def worker_specs(fitted: Fitted, facts: RunFacts = NO_RUN) -> tuple[WorkerSpec, ...]:
     """A worker for each replica of each stage, named ``Ocr[2]``; all know these facts of the run."""
-    places = [(stage, replica) for stage in plan.stages for replica in range(stage.replicas)]
+    stages = fitted.plan.stages
+    places = [(stage, replica) for stage in stages for replica in range(stage.replicas)]
     return tuple(
-        WorkerSpec(worker, stage.index, f"{stage.name}[{replica}]", facts)
+        WorkerSpec(
+            worker,
+            stage.index,
+            f"{stage.name}[{replica}]",
+            facts,
+            fitted.gpus_of(stage.index, replica),
+        )
         for worker, (stage, replica) in enumerate(places)
     )
 

@@ -58,6 +58,7 @@ class Chunk(Families):
         "base",
         "children",
         "condemned",
+        "costs",
         "done",
         "ended",
         "facts",
@@ -100,6 +101,11 @@ class Chunk(Families):
         """What was reported of masks, labels and fields."""
         self.groups: dict[tuple[int, int, Path], dict[Hashable, int]] | None = None
         """By (port, call, path): the items of each group of the call's stage (``batch_by``)."""
+        self.costs: dict[tuple[int, int, Path], list[tuple[int, tuple[float, ...], int]]] | None = (
+            None
+        )
+        """By (port, call, path): items, what was told of their costs (``batch_cost``), and the row of the
+        first."""
         self.row_sizes: dict[int, list[tuple[int, tuple[int, ...], int]]] | None = None
         """By port: items, what was told of their sizes (:class:`fanfold.protocol.StreamRows`), and the row of
         the first."""

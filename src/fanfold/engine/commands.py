@@ -26,6 +26,13 @@ class RestartWorker:
 
 
 @dataclass(frozen=True, slots=True)
+class RecycleWorker:
+    """Replace a worker that holds nothing, and has done enough or grown too large: that is no death."""
+
+    worker: int
+
+
+@dataclass(frozen=True, slots=True)
 class TrimBatch:
     """Tasks of a batch at a worker need not run any more: a bit for each."""
 
@@ -83,6 +90,7 @@ Command: TypeAlias = (
     | GrantRoom
     | SpillBlocks
     | RestartWorker
+    | RecycleWorker
     | ReleaseBlocks
     | FinishRoots
     | StopRun

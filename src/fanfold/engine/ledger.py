@@ -71,7 +71,7 @@ class Ledger:
             attempt=attempt,
             deaths=0 if retry is None else retry.deaths,
             errors=0 if retry is None else retry.errors,
-            alone=retry is not None,
+            alone=retry is not None and not retry.company,
         )
         counts = self._counts[call]
         counts.batches += 1

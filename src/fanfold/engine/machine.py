@@ -28,11 +28,13 @@ from fanfold.engine.commands import Command, FinishRoots, ReleaseBlocks
 from fanfold.engine.condemning import Condemning
 from fanfold.engine.held import HeldBlocks
 from fanfold.engine.ledger import Ledger
+from fanfold.engine.lines import QUANTUM
 from fanfold.engine.membership import Membership
+from fanfold.engine.patience import Patience
 from fanfold.engine.probe import Probe
 from fanfold.engine.program import lower
 from fanfold.engine.queues import make_queue
-from fanfold.engine.ready import ReadyQueue, Retry
+from fanfold.engine.ready import Entry, ReadyQueue, Retry
 from fanfold.engine.resolve import Resolvers
 from fanfold.engine.roots import Roots
 from fanfold.engine.settling import PlacedStream, Settling
@@ -76,14 +78,21 @@ class Machine:
             probe = Probe(
                 plan.stages[plan.call(call).stage].probe, outputs[0], self.program.taken[call]
             )
-            self.queues[call] = make_queue(self.program, call, sequence, probe)
+            self.queues[call] = make_queue(self.program, call, sequence, probe, min(QUANTUM, span))
         self.counts = {
             call.index: CallCounts(
                 call.name, plan.stages[call.stage].name, plan.levels[call.level].name
             )
             for call in plan.calls()
         }
+        self._patience = Patience()
         self._retries = {call.index: plan.stages[call.stage].retries for call in plan.calls()}
+        self._going = {
+            call.index
+            for call in plan.calls()
+            if (stage := plan.stages[call.stage]).asynchronous and stage.batch_size is None
+        }
+        """Calls of which workers have several items going, each a call of the user's code by itself."""
         self.items_per_level = [0] * len(plan.levels)
         self.held = HeldBlocks()
         self.resolvers = Resolvers(self.program)
@@ -147,11 +156,11 @@ class Machine:
         entries, count = self.queues[call].take(limit)
         return self._ledger.start(call, entries, count) if count else None
 
-    def take_alone(self, call: int) -> RunBatch | None:
-        """Take one item that must run alone."""
+    def take_alone(self, call: int, *, company: bool = False) -> RunBatch | None:
+        """Take one item that must run alone, or that may have company."""
         retries = self.queues[call].alone
-        while retries:
-            retry = retries.popleft()
+        for retry in [one for one in retries if one.company is company]:
+            retries.remove(retry)
             if not retry.bit & self.queues[call].dead(retry.chunk):
                 return self._ledger.start(call, [(retry.chunk, retry.bit)], 1, retry)
         return None
@@ -314,11 +323,17 @@ class Machine:
         queue = self.queues[batch.call]
         dead = queue.dead
         failed: dict[Chunk, int] = {}
+        later: list[Entry] = []
         for task, failure in event.failures:
             chunk, offset = batch.find(task)
             failed[chunk] = failed.get(chunk, 0) | 1 << offset
-            if not dead(chunk) >> offset & 1:
+            if dead(chunk) >> offset & 1:
+                continue
+            if self._patience.lasts(batch.call, chunk, offset, failure, event.time_s):
+                later.append((chunk, 1 << offset))
+            else:
                 self._task_failed(batch, chunk, 1 << offset, failure)
+        self._put_off(batch, later)
         output = self.program.call_outputs[batch.call][0]
         streams = self._placed(event.streams)
         row = live = done = 0
@@ -376,23 +391,45 @@ class Machine:
         if batch is None:
             return
         self.counts[batch.call].busy_s += event.busy_s
+        later: list[Entry] = []
         for chunk, bits in batch.entries:
             for offset in bit_positions(bits & ~self.queues[batch.call].dead(chunk)):
-                if batch.count == 1:
+                if self._patience.lasts(batch.call, chunk, offset, event.failure, event.time_s):
+                    later.append((chunk, 1 << offset))
+                elif batch.count == 1 or event.failure.after_s is not None:
                     self._task_failed(batch, chunk, 1 << offset, event.failure)
                 else:
                     self.queues[batch.call].alone.append(
                         Retry(chunk, 1 << offset, batch.attempt + 1)
                     )
+        self._put_off(batch, later)
+
+    def _put_off(self, batch: Batch, entries: list[Entry]) -> None:
+        """Items are to be tried again later, as if they had not been tried."""
+        queue, output = self.queues[batch.call], self.program.call_outputs[batch.call][0]
+        fresh: list[Entry] = []
+        for chunk, bit in entries:
+            self.settling.unneeded(chunk, output, bit & ~chunk.ended)
+            if bit & queue.dead(chunk):
+                continue
+            if batch.attempt > 1 or bit & self._begun(batch.call, chunk):  # it goes on from there
+                queue.alone.append(self._again(batch, chunk, bit, errors=batch.errors))
+            else:
+                fresh.append((chunk, bit))
+        queue.push_back(fresh)
 
     def _task_failed(self, batch: Batch, chunk: Chunk, bit: int, failure: Failure) -> None:
         """A task failed by itself: it is tried again, if its stage says so."""
         if failure.kind == "raised" and batch.errors < self._retries[batch.call]:
-            self.queues[batch.call].alone.append(
-                Retry(chunk, bit, batch.attempt + 1, batch.deaths, batch.errors + 1)
-            )
+            retry = self._again(batch, chunk, bit, errors=batch.errors + 1)
+            self.queues[batch.call].alone.append(retry)
         else:
             self._fail_item(batch, chunk, bit, failure)
+
+    def _again(self, batch: Batch, chunk: Chunk, bit: int, errors: int) -> Retry:
+        """The next attempt at an item that came to its end at a worker."""
+        company = batch.call in self._going and not batch.deaths
+        return Retry(chunk, bit, batch.attempt + 1, batch.deaths, errors, company)
 
     def _fail_item(self, batch: Batch, chunk: Chunk, bit: int, failure: Failure) -> None:
         name = self.counts[batch.call].name
@@ -414,7 +451,11 @@ class Machine:
                 self.program.port[stream.port],
                 None if stream.rows is None else stream.rows.ref,
                 stream
-                if stream.controls or stream.missing or stream.sizes or stream.groups
+                if stream.controls
+                or stream.missing
+                or stream.sizes
+                or stream.groups
+                or stream.costs
                 else None,
             )
             for stream in streams

@@ -1,4 +1,4 @@
-"""A ready queue whose batches hold at most so many bytes of input values.
+"""A ready queue whose batches come to at most so much together: bytes of input values, or a user's cost.
 
 Owns which items share such a batch: first in first out, but an item that does not fit lets smaller ones behind
 it go first, so that batches fill. It is the head then, and the first of the next batch. An item larger than the
@@ -14,6 +14,7 @@ from typing import Final
 
 from fanfold.engine.bits import bit_positions, lowest
 from fanfold.engine.chunks import Chunk
+from fanfold.engine.lines import Line
 from fanfold.engine.probe import Probe
 from fanfold.engine.ready import Entry, ReadyQueue
 from fanfold.engine.weights import Weigh
@@ -23,36 +24,38 @@ LOOKED_AT: Final = 8
 
 
 class MeasuredQueue(ReadyQueue):
-    """The ready items of one call whose batches are limited in size.
+    """The ready items of one call whose batches are limited by what their items weigh.
 
     Args:
         sequence: As of any queue.
         output: As of any queue.
         probe: As of any queue.
-        limit_bytes: The most that the items of a batch weigh together.
+        line: As of any queue.
+        limit: The most that the items of a batch weigh together.
         weigh: What they weigh.
     """
 
-    __slots__ = ("_limit_bytes", "_weigh")
+    __slots__ = ("_limit", "_weigh")
 
     def __init__(
         self,
         sequence: Iterator[int],
         output: int,
         probe: Probe,
+        line: Line | None = None,
         *,
-        limit_bytes: int,
+        limit: float,
         weigh: Weigh,
     ) -> None:
-        super().__init__(sequence, output, probe)
-        self._limit_bytes = limit_bytes
+        super().__init__(sequence, output, probe, line)
+        self._limit = limit
         self._weigh = weigh
 
     def fills(self, limit: int) -> bool:
-        """Whether there are so many items, or so many bytes that not all items would fit."""
+        """Whether there are so many items, or some so heavy that not all of them would fit."""
         if super().fills(limit):
             return True
-        left = self._limit_bytes
+        left = self._limit
         for _, chunk, bits in self.runs():
             if live := bits & ~self.dead(chunk):
                 left -= sum(self._weigh(chunk, live))
@@ -64,7 +67,7 @@ class MeasuredQueue(ReadyQueue):
         """Remove up to ``limit`` items that fit into one batch together."""
         taken: list[Entry] = []
         passed: list[tuple[int, Chunk, int]] = []
-        filling = _Filling(limit, self._limit_bytes, self._weigh)
+        filling = _Filling(limit, self._limit, self._weigh)
         unseen = LOOKED_AT * limit
         while self._runs and filling.room and unseen > 0:
             sequence, chunk, bits = self._runs.popleft()
@@ -83,7 +86,8 @@ class MeasuredQueue(ReadyQueue):
             live = bits & ~self.dead(chunk)
             self.count -= (bits ^ live).bit_count()
             self._take_fitting(filling, chunk, live, taken, passed, sequence)
-        self._runs.extendleft(reversed(passed))
+        for run in reversed(passed):
+            self._runs.appendleft(run)
         return taken, filling.count
 
     def _take_fitting(
@@ -108,10 +112,10 @@ class MeasuredQueue(ReadyQueue):
 class _Filling:
     """A batch while it is being filled."""
 
-    def __init__(self, limit: int, limit_bytes: int, weigh: Weigh) -> None:
-        self.room = limit
+    def __init__(self, room: int, limit: float, weigh: Weigh) -> None:
+        self.room = room
         self.count = 0
-        self._limit_bytes = self._left_bytes = limit_bytes
+        self._limit = self._left = limit
         self._weigh = weigh
 
     def choose(self, chunk: Chunk, live: int) -> int:
@@ -120,21 +124,21 @@ class _Filling:
         while rest and self.room:
             items = lowest(rest, min(self.room, rest.bit_count()))
             weights = self._weigh(chunk, items)
-            if not self.count and weights[0] > self._limit_bytes:
+            if not self.count and weights[0] > self._limit:
                 self.room, self.count = 0, 1
                 return items & -items
             ends = list(accumulate(weights))
-            fitting = bisect_right(ends, self._left_bytes)
+            fitting = bisect_right(ends, self._left)
             if fitting:
                 part = lowest(items, fitting)
                 chosen |= part
                 rest ^= part
                 self.room -= fitting
                 self.count += fitting
-                self._left_bytes -= ends[fitting - 1]
+                self._left -= ends[fitting - 1]
             if fitting < len(weights):
                 # What is too large by itself is passed over; of the rest, the weights may be others now.
-                left = self._left_bytes
+                left = self._left
                 large = (w > left for w in weights[fitting:])
                 places = bit_positions(items)[fitting:]
                 rest &= ~sum(1 << o for o, is_large in zip(places, large, strict=True) if is_large)

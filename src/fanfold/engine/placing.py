@@ -14,6 +14,10 @@ def place_facts(chunk: Chunk, stream: StreamRows, bits: int, row: int) -> None:
         if chunk.row_sizes is None:
             chunk.row_sizes = {}
         chunk.row_sizes.setdefault(stream.port, []).append((bits, stream.sizes, row))
+    for call, path, costs in stream.costs:
+        if chunk.costs is None:
+            chunk.costs = {}
+        chunk.costs.setdefault((stream.port, call, path), []).append((bits, costs, row))
     window = below(bits.bit_count())
     for call, path, groups in stream.groups:
         if chunk.groups is None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 
+from fanfold.engine.costs import coster
 from fanfold.engine.grouped import GroupedQueue
 from fanfold.engine.groups import groups_reader
+from fanfold.engine.lines import FairLine, FifoLine
 from fanfold.engine.measured import MeasuredQueue
 from fanfold.engine.probe import Probe
 from fanfold.engine.program import Program
@@ -14,7 +15,9 @@ from fanfold.engine.ready import ReadyQueue
 from fanfold.engine.weights import weigher
 
 
-def make_queue(program: Program, call: int, sequence: Iterator[int], probe: Probe) -> ReadyQueue:
+def make_queue(
+    program: Program, call: int, sequence: Iterator[int], probe: Probe, quantum: int
+) -> ReadyQueue:
     """The ready queue of a call.
 
     Args:
@@ -22,19 +25,23 @@ def make_queue(program: Program, call: int, sequence: Iterator[int], probe: Prob
         call: Whose queue it is.
         sequence: Numbers that grow with time, shared by all queues of a run.
         probe: The call's.
+        quantum: Items of one root that go before it is the turn of others, where roots take turns.
     """
     stage = program.plan.stages[program.plan.call(call).stage]
     output = program.call_outputs[call][0]
-    make: Callable[[], ReadyQueue] = partial(ReadyQueue, sequence, output, probe)
+    limit = stage.max_batch_cost if stage.batch_bytes is None else stage.batch_bytes
+
+    def make() -> ReadyQueue:
+        line = FairLine(quantum) if stage.schedule == "fair" else FifoLine()
+        if weigh is None or limit is None:
+            return ReadyQueue(sequence, output, probe, line)
+        return MeasuredQueue(sequence, output, probe, line, limit=limit, weigh=weigh)
+
+    weigh = None
     if stage.batch_bytes is not None:
-        make = partial(
-            MeasuredQueue,
-            sequence,
-            output,
-            probe,
-            limit_bytes=stage.batch_bytes,
-            weigh=weigher(program, call),
-        )
+        weigh = weigher(program, call)
+    elif stage.batch_cost is not None:
+        weigh = coster(program, call)
     if stage.batch_by is None:
         return make()
     return GroupedQueue(sequence, output, probe, groups=groups_reader(program, call), make=make)

@@ -1,7 +1,8 @@
-"""A call's ready queue: runs of items, first in first out by readiness, across parents.
+"""A call's ready queue: runs of items, across parents.
 
-Owns the order in which ready items are taken, and which must run alone. An entry is a set of items of one
-chunk, so a queue's length is counted in runs, not in items.
+Owns what is ready, what the probe holds back of it, and which items must run alone. In which order the others
+stand is their line's business (:mod:`fanfold.engine.lines`). An entry is a set of items of one chunk, so a
+queue's length is counted in runs, not in items.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 from fanfold.engine.bits import lowest
 from fanfold.engine.chunks import Chunk
+from fanfold.engine.lines import FifoLine, Line, Run
 from fanfold.engine.probe import Probe
 
 Entry = tuple[Chunk, int]
@@ -20,7 +22,7 @@ Entry = tuple[Chunk, int]
 
 @dataclass(slots=True)
 class Retry:
-    """One item that must run alone, because a batch that held it raised or lost its worker."""
+    """One item that is taken again, in a batch of its own: one that held it raised or lost its worker."""
 
     chunk: Chunk
     bit: int
@@ -29,6 +31,8 @@ class Retry:
     """Workers that died while they ran it alone."""
     errors: int = 0
     """Exceptions that it alone raised."""
+    company: bool = False
+    """Others may be under way beside it: it raised by itself, in a stage that has several going."""
 
 
 class ReadyQueue:
@@ -38,6 +42,7 @@ class ReadyQueue:
         sequence: Numbers that grow with time, shared by all queues of a run, so that heads compare.
         output: The slot of the call's output: items that have ended there need not run any more.
         probe: Which items wait for a sibling's first result.
+        line: In which order items stand; none is there yet. First in, first out unless given.
     """
 
     __slots__ = (
@@ -53,11 +58,13 @@ class ReadyQueue:
         "total",
     )
 
-    def __init__(self, sequence: Iterator[int], output: int, probe: Probe) -> None:
+    def __init__(
+        self, sequence: Iterator[int], output: int, probe: Probe, line: Line | None = None
+    ) -> None:
         self._sequence = sequence
         self._output = output
         self._probe = probe
-        self._runs: deque[tuple[int, Chunk, int]] = deque()
+        self._runs: Line = FifoLine() if line is None else line
         self._held: dict[Chunk, tuple[int, int]] = {}
         """Items that the probe holds back, by chunk: the run's sequence, and which."""
         self._newest = 0
@@ -65,7 +72,7 @@ class ReadyQueue:
         self._marked = 0
         """Runs up to this sequence grow no more (:meth:`mark`)."""
         self.alone: deque[Retry] = deque()
-        """Items to run one by one, each with a worker to itself."""
+        """Items to run one by one, each with a worker to itself unless it may have company."""
         self.count = 0
         """Ready items in the runs (those that died since are still counted)."""
         self.total = 0
@@ -73,13 +80,9 @@ class ReadyQueue:
 
     def push(self, chunk: Chunk, bits: int) -> None:
         """Items became ready."""
-        runs = self._runs
-        if runs and runs[-1][1] is chunk and runs[-1][0] > self._marked:
-            first, _, before = runs[-1]
-            runs[-1] = (first, chunk, before | bits)
-        else:
+        if not self._runs.join(chunk, bits, self._marked):
             self._newest = next(self._sequence)
-            runs.append((self._newest, chunk, bits))
+            self._runs.append((self._newest, chunk, bits))
         size = bits.bit_count()
         self.count += size
         self.total += size
@@ -88,7 +91,7 @@ class ReadyQueue:
         """Items that were taken but not run go to the head again, in their order."""
         head = self.head() or 0
         for chunk, bits in reversed(entries):
-            self._runs.appendleft((head, chunk, bits))
+            self._runs.put_back((head, chunk, bits))
             self.count += bits.bit_count()
             chunk.done[self._probe.taken] &= ~bits
 
@@ -99,19 +102,19 @@ class ReadyQueue:
     def runs(self) -> Iterator[tuple[int, Chunk, int]]:
         """Triples (sequence, chunk, items): what may be taken, oldest first, then what is held back."""
         yield from self._runs
-        for chunk, (sequence, bits) in self._held.items():
-            yield sequence, chunk, bits
+        yield from self._held_runs()
 
     def head(self) -> int | None:
         """The sequence of the oldest run, or None."""
         if self._runs:
-            return self._runs[0][0]
+            return self._runs.first()
         return next(iter(self._held.values()))[0] if self._held else None
 
     def oldest(self) -> int | None:
         """The sequence of the oldest run, those that are held back among them, or None."""
         heads = [sequence for sequence, _ in self._held.values()]
-        return min([*heads, self._runs[0][0]] if self._runs else heads, default=None)
+        oldest = self._runs.oldest()
+        return min(heads if oldest is None else [*heads, oldest], default=None)
 
     def mark(self) -> int:
         """The sequence of the newest run. What comes from now on makes new ones, so that nothing passes for
@@ -140,12 +143,8 @@ class ReadyQueue:
     def _let_through(self, chunk: Chunk) -> None:
         """What was held back of a chunk is the head again, together with what was left of it there."""
         sequence, bits = self._held.pop(chunk, (0, 0))
-        if not bits:
-            return
-        if self._runs and self._runs[0][1] is chunk:
-            first, _, left = self._runs.popleft()
-            sequence, bits = min(first, sequence), bits | left
-        self._runs.appendleft((sequence, chunk, bits))
+        if bits:
+            self._runs.let_through((sequence, chunk, bits))
 
     def fills(self, limit: int) -> bool:
         """Whether a batch of so many items would be full."""
@@ -188,20 +187,23 @@ class ReadyQueue:
 
     def take_one(self, wanted: Mapping[Chunk, int]) -> list[Entry]:
         """Remove the oldest item that is among some, wherever it stands; none if none of them is here."""
-        for runs in (self._runs, [(seq, c, bits) for c, (seq, bits) in self._held.items()]):
-            for index, (sequence, chunk, bits) in enumerate(runs):
+        for held, runs in ((False, list(self._runs)), (True, self._held_runs())):
+            for sequence, chunk, bits in runs:
                 live = bits & wanted.get(chunk, 0) & ~self.dead(chunk)
                 if not live:
                     continue
                 item = live & -live
-                if runs is self._runs:
-                    self._runs[index] = (sequence, chunk, bits ^ item)
-                else:
+                if held:
                     self._held[chunk] = (sequence, bits ^ item)
+                else:
+                    self._runs.remove_item(chunk, item)
                 chunk.done[self._probe.taken] |= item
                 self.count -= 1
                 return [(chunk, item)]
         return []
+
+    def _held_runs(self) -> list[Run]:
+        return [(sequence, chunk, bits) for chunk, (sequence, bits) in self._held.items()]
 
     def _take(self, chunk: Chunk, live: int, room: int, taken: list[Entry], sequence: int) -> int:
         """Take what fits; the rest is the head again. Returns the room that is left."""

@@ -38,9 +38,12 @@ class WorkerTimes:
     starting_s: float = 0.0
     busy_s: float = 0.0
     idle_s: dict[str, float] = field(default_factory=dict)
-    """By reason: ``no input`` (nothing ready for it), ``downstream full`` (its consumers are behind),
-    ``finished`` (nothing can come any more)."""
+    """By reason: ``no input`` (nothing ready for it), ``downstream full`` (its consumers are behind), ``rate
+    limit`` (no call may begin yet), ``finished`` (nothing can come any more)."""
     restarts: int = 0
+    """How often it has died and was replaced."""
+    recycled: int = 0
+    """How often it was replaced as its stage asks (``recycle_after``, ``recycle_above``)."""
 
 
 @dataclass(slots=True)

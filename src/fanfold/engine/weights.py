@@ -26,7 +26,7 @@ from fanfold.plan import (
     SplitNode,
 )
 
-Weigh: TypeAlias = Callable[[Chunk, int], list[int]]
+Weigh: TypeAlias = Callable[[Chunk, int], list[float]]
 """Gives a weight for each of some items of a chunk that are done, in their order."""
 Leaves: TypeAlias = Mapping[Hashable, Weigh]
 """What adds up to a port's weights, by what it stands for: equal keys are the same rows."""
@@ -60,7 +60,7 @@ def _leaves(program: Program, port: int) -> Leaves:
             return {("down", node.level, key): _first_child(weigh) for key, weigh in inner.items()}
         case MergeNode():
             parts = [(program.port[p], _summed(_leaves(program, p))) for p in node.inputs]
-            return {("merge", port): _first_done(parts)}
+            return {("merge", port): first_done(parts)}
         case GatherNode():
             source = node.inputs[node.outputs.index(port)]
             weigh = _summed(_leaves(program, source))
@@ -73,7 +73,7 @@ def _summed(leaves: Leaves) -> Weigh:
         return only
     parts = tuple(leaves.values())
 
-    def weigh(chunk: Chunk, items: int) -> list[int]:
+    def weigh(chunk: Chunk, items: int) -> list[float]:
         if not parts:
             return [0] * items.bit_count()
         return list(map(sum, zip(*(part(chunk, items) for part in parts), strict=True)))
@@ -82,36 +82,43 @@ def _summed(leaves: Leaves) -> Weigh:
 
 
 def _told(port: int) -> Weigh:
-    def weigh(chunk: Chunk, items: int) -> list[int]:
-        found: list[tuple[int, list[int]]] = []
+    def weigh(chunk: Chunk, items: int) -> list[float]:
+        found: list[tuple[int, list[float]]] = []
         for members, sizes, row in () if chunk.row_sizes is None else chunk.row_sizes.get(port, ()):
             here = members & items
             if here:
-                found.append((here, _rows(here, members, sizes, row)))
+                found.append((here, rows_of(here, members, sizes, row)))
                 if here == items:
                     break
-        return _in_order(items, found)
+        return in_order(items, found)
 
     return weigh
 
 
-def _rows(here: int, members: int, sizes: Sequence[int], row: int) -> list[int]:
-    """The sizes of some of a report's items."""
+def rows_of(here: int, members: int, told: Sequence[float], row: int) -> list[float]:
+    """What was told of some items of a report.
+
+    Args:
+        here: Which.
+        members: All items of the report.
+        told: A number for each row, or a single one for all.
+        row: The first item's row.
+    """
     count = here.bit_count()
-    if len(sizes) == 1:
-        return [sizes[0]] * count
+    if len(told) == 1:
+        return [told[0]] * count
     ranks = extract(here, members)
     if is_run(ranks):
         first = row + low_offset(ranks)
-        return list(sizes[first : first + count])
-    return [sizes[row + rank] for rank in bit_positions(ranks)]
+        return list(told[first : first + count])
+    return [told[row + rank] for rank in bit_positions(ranks)]
 
 
-def _in_order(items: int, found: Sequence[tuple[int, list[int]]]) -> list[int]:
+def in_order(items: int, found: Sequence[tuple[int, list[float]]]) -> list[float]:
     """Weights of several sets as those of all items; what nothing was told of weighs nothing."""
     if found and found[-1][0] == items:
         return found[-1][1]
-    known: dict[int, int] = {}
+    known: dict[int, float] = {}
     for here, weights in found:
         known.update(zip(bit_positions(here), weights, strict=True))
     return [known.get(offset, 0) for offset in bit_positions(items)]
@@ -120,11 +127,11 @@ def _in_order(items: int, found: Sequence[tuple[int, list[int]]]) -> list[int]:
 def _first_child(inner: Weigh) -> Weigh:
     """The parent's weight, on the first of its children that are asked about."""
 
-    def weigh(chunk: Chunk, items: int) -> list[int]:
+    def weigh(chunk: Chunk, items: int) -> list[float]:
         assert chunk.parent is not None
         parents = chunk.parents_of(items)
         counts = chunk.sizes(parents, items)
-        weights: list[int] = []
+        weights: list[float] = []
         for weight, count in zip(inner(chunk.parent, parents), counts, strict=True):
             weights += (weight, *(0,) * (count - 1))
         return weights
@@ -132,18 +139,18 @@ def _first_child(inner: Weigh) -> Weigh:
     return weigh
 
 
-def _first_done(parts: Sequence[tuple[int, Weigh]]) -> Weigh:
+def first_done(parts: Sequence[tuple[int, Weigh]]) -> Weigh:
     """Each item by the first port where it is done; a default weighs nothing."""
 
-    def weigh(chunk: Chunk, items: int) -> list[int]:
-        found: list[tuple[int, list[int]]] = []
+    def weigh(chunk: Chunk, items: int) -> list[float]:
+        found: list[tuple[int, list[float]]] = []
         left = items
         for slot, inner in parts:
             here = left & chunk.done[slot]
             if here:
                 found.append((here, inner(chunk, here)))
                 left &= ~here
-        return _in_order(items, found)
+        return in_order(items, found)
 
     return weigh
 
@@ -151,8 +158,8 @@ def _first_done(parts: Sequence[tuple[int, Weigh]]) -> Weigh:
 def _members(child_level: int, row: int, inner: Weigh) -> Weigh:
     """The weights of the children in each parent's list."""
 
-    def weigh(chunk: Chunk, items: int) -> list[int]:
-        known = dict.fromkeys(bit_positions(items), 0)
+    def weigh(chunk: Chunk, items: int) -> list[float]:
+        known: dict[int, float] = dict.fromkeys(bit_positions(items), 0)
         children = chunk.children.get(child_level)
         for child, members in () if children is None else children.runs(items):
             done = members & child.done[row]

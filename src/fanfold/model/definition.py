@@ -7,12 +7,14 @@ pool of workers for each :class:`StageDefinition` object that a pipeline uses.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import math
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from fractions import Fraction
 from typing import Any, Final, Literal
 
 from fanfold.errors import DefinitionError
@@ -23,28 +25,30 @@ ANNOUNCED: Final = frozenset(
         "backoff",
         "timeout",
         "timeout_s",
-        "gpus",
-        "memory",
         "crash_attempts",
-        "batch_cost",
         "persist",
         "version",
         "deterministic",
-        "schedule",
         "pools",
-        "recycle_after",
         "resources",
         "accelerator",
     }
 )
 """Options that the programming model has (or that are often looked for) and this version does not."""
 _ELSEWHERE: Final = {
-    "num_gpus": "A replica's GPUs will be gpus=, which is not available yet.",
+    "num_gpus": "A replica's GPUs are gpus=.",
     "num_cpus": "The cores of a replica are cpus=.",
     "concurrency": "The number of workers that hold the stage is replicas=.",
     "num_workers": "The number of workers that hold the stage is replicas=.",
     "setup_on_node": "It is no option but a static method of the stage's class.",
     "max_concurrency": "How many items an asynchronous stage keeps going is max_in_flight=.",
+    "rate": "How many calls may begin per second is rate_limit=.",
+    "requests_per_minute": 'How many calls may begin is rate_limit=, such as "600/min".',
+    "rpm": 'How many calls may begin is rate_limit=, such as "600/min".',
+    "max_calls": "After how many items a worker is replaced is recycle_after=.",
+    "maxtasksperchild": "After how many items a worker is replaced is recycle_after=.",
+    "max_tasks_per_child": "After how many items a worker is replaced is recycle_after=.",
+    "max_requests": "After how many items a worker is replaced is recycle_after=.",
     "max_retries": "How often an item is tried again is retries=.",
 }
 """What other libraries call an option."""
@@ -64,42 +68,78 @@ class StageOptions:
     batch_size: int | None = None
     batch_bytes: int | None = None
     """The most bytes of input values in one batch; None: any number."""
+    batch_cost: Callable[..., Any] | None = None
+    """Given an item's first input: what the item costs in a batch (pixels, tokens)."""
+    max_batch_cost: float | None = None
+    """The most that the items of one batch cost together; None: any number."""
     batch_by: Callable[..., Any] | None = None
     """Given an item's first input: only items for which it gives equal values share a batch."""
     linger_s: float | None = None
     """How long a batch that is not full waits for more while a worker is idle; None: not at all."""
     replicas: int = 1
-    cpus: int = 1
+    cpus: int | None = None
+    """None: nothing was said. That is one core for libraries' threads, and none that is counted."""
+    gpus: Fraction | None = None
+    """A whole number of GPUs, or the share of one; None: nothing was said."""
+    memory: int | None = None
+    """Bytes that one replica's own heap needs; None: nothing was said."""
+    recycle_after: int | None = None
+    recycle_above: int | None = None
     outputs: tuple[str, ...] = ("",)
     method: str | None = None
     workers: Literal["process", "thread"] = "process"
     retries: int = 0
     on_error: Literal["fail", "stop"] = "fail"
     probe: int = PROBE
+    schedule: Literal["fifo", "fair"] = "fair"
+    rate_limit: float | None = None
+    """Calls that may begin per second, in all workers together; None: any number."""
     max_in_flight: int | None = None
     """None: :data:`MAX_IN_FLIGHT` for an asynchronous stage."""
     identities: bool | None = None
     """None: whether the stage's own code mentions ``context`` (:mod:`fanfold.model.mentions`)."""
 
 
+_SECONDS: Final = {"s": 1.0, "sec": 1.0, "second": 1.0} | {
+    **dict.fromkeys(("min", "minute"), 60.0),
+    **dict.fromkeys(("h", "hour"), 3_600.0),
+}
+"""How long the units of a rate are."""
 _SHOWN: Final = reprlib.Repr()
 """Shows anything in a few words, also what has a repr that raises."""
 
 TUNABLE: Final[Mapping[str, Any]] = {
     "batch_size": int | None,
     "batch_bytes": int | str | None,
+    "batch_cost": Callable[..., Any] | None,
+    "max_batch_cost": float | None,
     "batch_by": Callable[..., Any] | None,
     "linger_s": float | None,
     "replicas": int,
-    "cpus": int,
+    "cpus": int | None,
+    "gpus": float | None,
+    "memory": int | str | None,
+    "recycle_after": int | None,
+    "recycle_above": int | str | None,
     "workers": Literal["process", "thread"],
     "retries": int,
     "on_error": Literal["fail", "stop"],
     "probe": int,
+    "schedule": Literal["fifo", "fair"],
     "max_in_flight": int,
+    "rate_limit": float | str | None,
 }
 """Options that ``pipeline.using`` may change, with their types: they leave the pipeline's structure alone."""
-OF_BATCHES: Final = ("batch_bytes", "batch_by", "linger_s")
+OF_PROCESSES: Final = ("gpus", "recycle_after", "recycle_above")
+"""Options that only a process can keep."""
+_FUNCTIONS: Final = {
+    "batch_by": "Give a function of an item's first input that tells what a batch has to have in common: "
+    "batch_by=lambda image: image.shape.",
+    "batch_cost": "Give a function of an item's first input that tells what it adds to max_batch_cost=: "
+    "batch_cost=lambda image: image.size.",
+}
+"""Options that are functions, and what to do if one is not."""
+OF_BATCHES: Final = ("batch_bytes", "batch_cost", "max_batch_cost", "batch_by", "linger_s")
 """Options that say how batches form."""
 MAX_IN_FLIGHT: Final = 16
 """How many items an asynchronous stage keeps going per worker, unless it says otherwise."""
@@ -124,13 +164,14 @@ class StageDefinition:
         """The same stage with some :data:`TUNABLE` options changed: another pool.
 
         Raises:
-            DefinitionError: A value that the option does not take (FF102, FF105, FF110, FF112).
+            DefinitionError: A value that the option does not take (FF102, FF105, FF110, FF112, FF113).
         """
         checked = check_options(self.name, options)
         changed = replace(self.options, **{name: getattr(checked, name) for name in options})
         _check_generator(self.name, self.generator, changed)
         _check_asynchronous(self.name, self.asynchronous, changed)
         _check_batched(self.name, changed)
+        _check_process(self.name, changed)
         return replace(self, options=changed)
 
 
@@ -139,7 +180,7 @@ def define(target: Any, *, name: str | None, options: Mapping[str, Any]) -> Stag
 
     Raises:
         DefinitionError: The target is no callable (FF101), an option is wrong (FF102), announced
-            (FF103) or unknown (FF104), or the two do not go together (FF105 to FF107, FF110 to FF112).
+            (FF103) or unknown (FF104), or the two do not go together (FF105 to FF107, FF110 to FF113).
     """
     if not callable(target) and options.get("method") is None:
         raise DefinitionError(
@@ -165,6 +206,7 @@ def define(target: Any, *, name: str | None, options: Mapping[str, Any]) -> Stag
     _check_generator(label, generator, checked)
     _check_asynchronous(label, asynchronous, checked)
     _check_batched(label, checked)
+    _check_process(label, checked)
     return StageDefinition(
         name=label,
         target=target,
@@ -197,25 +239,32 @@ def check_options(stage: str, options: Mapping[str, Any]) -> StageOptions:
                 _ELSEWHERE.get(name) or did_you_mean(name, known),
             )
     checked = dict(options)
-    for name in ("replicas", "cpus", "probe"):
+    for name in ("replicas", "probe"):
         if name in checked:
             _check_count(stage, name, checked[name])
-    for name in ("batch_size", "max_in_flight"):
+    for name in ("batch_size", "max_in_flight", "cpus", "recycle_after"):
         if checked.get(name) is not None:
             _check_count(stage, name, checked[name])
     if "retries" in checked:
         _check_count(stage, "retries", checked["retries"], least=0)
-    if checked.get("batch_bytes") is not None:
-        checked["batch_bytes"] = _bytes(stage, "batch_bytes", checked["batch_bytes"])
-    if checked.get("batch_by") is not None and not callable(checked["batch_by"]):
-        raise DefinitionError(
-            "FF102",
-            f"stage {stage!r}: batch_by={_SHOWN.repr(checked['batch_by'])} is not a function.",
-            "Give a function of an item's first input that tells what a batch has to have in common: "
-            "batch_by=lambda image: image.shape.",
-        )
+    for name in ("batch_bytes", "memory", "recycle_above"):
+        if checked.get(name) is not None:
+            checked[name] = _bytes(stage, name, checked[name])
+    if checked.get("gpus") is not None:
+        checked["gpus"] = _gpus(stage, checked["gpus"])
+    for name, advice in _FUNCTIONS.items():
+        if checked.get(name) is not None and not callable(checked[name]):
+            raise DefinitionError(
+                "FF102",
+                f"stage {stage!r}: {name}={_SHOWN.repr(checked[name])} is not a function.",
+                advice,
+            )
+    if checked.get("max_batch_cost") is not None:
+        checked["max_batch_cost"] = _positive(stage, "max_batch_cost", checked["max_batch_cost"])
     if checked.get("linger_s") is not None:
         checked["linger_s"] = _seconds(stage, "linger_s", checked["linger_s"])
+    if checked.get("rate_limit") is not None:
+        checked["rate_limit"] = _rate(stage, checked["rate_limit"])
     if checked.get("workers", "process") not in ("process", "thread"):
         raise DefinitionError(
             "FF102",
@@ -227,6 +276,12 @@ def check_options(stage: str, options: Mapping[str, Any]) -> StageOptions:
             "FF102",
             f'stage {stage!r}: on_error={checked["on_error"]!r} is neither "fail" nor "stop".',
             'With "fail" an error fails its item; with "stop" the first one stops the run.',
+        )
+    if checked.get("schedule", "fifo") not in ("fifo", "fair"):
+        raise DefinitionError(
+            "FF102",
+            f'stage {stage!r}: schedule={checked["schedule"]!r} is neither "fifo" nor "fair".',
+            'With "fifo" items run in the order in which they became ready, with "fair" roots take turns.',
         )
     if not isinstance(checked.get("identities"), bool | None):
         raise DefinitionError(
@@ -293,11 +348,49 @@ def _bytes(stage: str, option: str, value: Any) -> int:
         ) from None
 
 
+def _positive(stage: str, option: str, value: Any) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf:
+        return float(value)
+    raise DefinitionError(
+        "FF102", f"stage {stage!r}: {option}={value!r} is not a number greater than 0."
+    )
+
+
+def _gpus(stage: str, value: Any) -> Fraction:
+    """A number of GPUs as it was written: 0.1 is a tenth."""
+    if isinstance(value, (int, float, Fraction)) and not isinstance(value, bool) and value >= 0:
+        with contextlib.suppress(ValueError):  # infinity is no fraction
+            found = Fraction(str(value))
+            if found <= 1 or found.denominator == 1:
+                return found
+    raise DefinitionError(
+        "FF102",
+        f"stage {stage!r}: gpus={value!r} is neither a whole number of GPUs nor a share of one.",
+        "A replica has whole GPUs (gpus=2), or a share of one (gpus=0.5); one and a half cannot be had.",
+    )
+
+
 def _seconds(stage: str, option: str, value: Any) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf:
         return float(value)
     raise DefinitionError(
         "FF102", f"stage {stage!r}: {option}={value!r} is not a number of seconds from 0 on."
+    )
+
+
+def _rate(stage: str, value: Any) -> float:
+    """A rate as it was given, per second."""
+    number, seconds = value, 1.0
+    if isinstance(value, str):
+        text, slash, unit = value.partition("/")
+        with contextlib.suppress(ValueError, KeyError):
+            number, seconds = float(text), _SECONDS[unit.strip().lower() if slash else "s"]
+    if isinstance(number, (int, float)) and not isinstance(number, bool) and 0 < number < math.inf:
+        return number / seconds
+    raise DefinitionError(
+        "FF102",
+        f"stage {stage!r}: rate_limit={value!r} is not a rate.",
+        'Give calls per second, or text such as "10/s", "600/min" or "5000/hour".',
     )
 
 
@@ -402,6 +495,41 @@ def _check_batched(stage: str, options: StageOptions) -> None:
                     f"stage {stage!r} takes one item at a time and has {name}={_SHOWN.repr(value)}.",
                     "It says how batches form: give batch_size= too, the most items of one batch.",
                 )
+    if (options.batch_cost is None) != (options.max_batch_cost is None):
+        raise DefinitionError(
+            "FF112",
+            f"stage {stage!r} has one of batch_cost= and max_batch_cost=, but not the other.",
+            "batch_cost= is a function of an item's first input, max_batch_cost= what a batch may come to.",
+        )
+    if options.batch_cost is not None and options.batch_bytes is not None:
+        raise DefinitionError(
+            "FF112",
+            f"stage {stage!r} has both batch_bytes= and batch_cost=.",
+            "Give one of them: a cost may be a number of bytes.",
+        )
+
+
+def _check_process(stage: str, options: StageOptions) -> None:
+    """What belongs to a process cannot be asked of a thread."""
+    if options.workers == "process":
+        return
+    for name in OF_PROCESSES:
+        if (value := getattr(options, name)) is not None:
+            why = (
+                "GPUs are given to a process, by its environment, and threads share that of the program"
+                if name == "gpus"
+                else "what a thread leaks is the program's, and would not go with it"
+            )
+            raise DefinitionError(
+                "FF113",
+                f'stage {stage!r} has workers="thread" and {name}={_shown_option(value)}: {why}.',
+                'Leave out one of the two; with workers="process" it works.',
+            )
+
+
+def _shown_option(value: Any) -> str:
+    """An option's value as it is written: a share of a GPU as a decimal."""
+    return f"{float(value):g}" if isinstance(value, Fraction) else _SHOWN.repr(value)
 
 
 def _check_setup(stage: str, target: type) -> None:

@@ -39,7 +39,12 @@ def _stage(target: Any = _NOTHING, /, *, name: str | None = None, **options: Any
         replicas: How many workers hold the stage.
         outputs: How many ports a call gives, or their names; each result is then a tuple of so many.
         method: The entry point of a class or object; by default it is called itself.
-        cpus: Cores that one replica may keep busy.
+        cpus: Cores that one replica may keep busy. Only what is given counts towards the machine's.
+        gpus: GPUs that one replica has to itself, or the share of one, such as 0.5; with 0 it sees none.
+            Without it, a replica sees what the program does.
+        memory: What one replica's own heap needs, models included, in bytes or as ``"4GB"``.
+        recycle_after: After so many items a worker process is replaced by a new one.
+        recycle_above: A worker process whose own memory is larger at the end of a batch is replaced.
         workers: What a replica is: a ``"process"``, or a ``"thread"`` of the program's own process, for code
             that is to share memory with the program or with other stages. Threads cannot be killed.
         retries: How often an item is tried again after an exception that is neither an ``ItemFailure`` nor
@@ -50,6 +55,8 @@ def _stage(target: Any = _NOTHING, /, *, name: str | None = None, **options: Any
             other work waits, so that a bad document is found before the workers are full of it.
         max_in_flight: How many items (batches, with ``batch_size``) an ``async def`` stage keeps going per
             worker; 16 unless given.
+        rate_limit: How many calls may begin, in all workers together: a number per second, or text such as
+            ``"600/min"``.
         identities: Whether ``ff.context()`` tells keys and ordinals of items; by default, if the stage's own
             code mentions ``context``.
 

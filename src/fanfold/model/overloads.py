@@ -65,12 +65,18 @@ class Options(TypedDict, total=False):
 
     name: str | None
     replicas: int
-    cpus: int
+    cpus: int | None
+    gpus: float | None
+    memory: int | str | None
+    recycle_after: int | None
+    recycle_above: int | str | None
     workers: Literal["process", "thread"]
     retries: int
     on_error: Literal["fail", "stop"]
     probe: int
+    schedule: Literal["fifo", "fair"]
     max_in_flight: int
+    rate_limit: float | str | None
     identities: bool
 
 
@@ -79,6 +85,8 @@ class BatchOptions(Options, total=False):
 
     batch_size: Required[int]
     batch_bytes: int | str | None
+    batch_cost: Callable[..., float] | None
+    max_batch_cost: float | None
     batch_by: Callable[..., Hashable] | None
     linger_s: float | None
 
@@ -88,6 +96,8 @@ class MethodOptions(Options, total=False):
 
     batch_size: int | None
     batch_bytes: int | str | None
+    batch_cost: Callable[..., float] | None
+    max_batch_cost: float | None
     batch_by: Callable[..., Hashable] | None
     linger_s: float | None
     outputs: int | tuple[str, ...] | list[str]
@@ -99,6 +109,8 @@ class OtherOptions(Options, total=False):
 
     batch_size: int | None
     batch_bytes: int | str | None
+    batch_cost: Callable[..., float] | None
+    max_batch_cost: float | None
     batch_by: Callable[..., Hashable] | None
     linger_s: float | None
     outputs: int | tuple[str, ...] | list[str]

@@ -108,15 +108,23 @@ def _replaced(stage: StageDefinition, replacement: Any) -> StageDefinition:
         kept = {
             "batch_size": old.batch_size,
             "batch_bytes": old.batch_bytes,
+            "batch_cost": old.batch_cost,
+            "max_batch_cost": old.max_batch_cost,
             "batch_by": old.batch_by,
             "linger_s": old.linger_s,
+            "rate_limit": old.rate_limit,
             "replicas": old.replicas,
             "cpus": old.cpus,
+            "gpus": old.gpus,
+            "memory": old.memory,
+            "recycle_after": old.recycle_after,
+            "recycle_above": old.recycle_above,
             "outputs": outputs,
             "workers": old.workers,
             "retries": old.retries,
             "on_error": old.on_error,
             "probe": old.probe,
+            "schedule": old.schedule,
         }
         new = define(replacement, name=stage.name, options=kept)
     if new.is_class and not (new.args or new.kwargs) and _takes(new.target, stage):

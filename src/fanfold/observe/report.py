@@ -73,8 +73,11 @@ class WorkerReport:
     starting_s: float
     busy_s: float
     idle_s: Mapping[str, float]
-    """Seconds by reason: ``no input``, ``downstream full``, ``finished``."""
+    """Seconds by reason: ``no input``, ``downstream full``, ``rate limit``, ``finished``."""
     restarts: int
+    """How often it died and was replaced."""
+    recycled: int = 0
+    """How often it was replaced as its stage asks (``recycle_after``, ``recycle_above``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +146,8 @@ class Report:
     memory: MemoryReport = MemoryReport(None, 0, 0)
     unreadable: int = 0
     """Items that the source found and could not read, left out; ``failures`` tells of them too."""
+    notes: Sequence[str] = ()
+    """What was changed of what stages ask for, such as replicas for which there is no room, in words."""
     stopped: Stopped | None = None
     outputs: Sequence[str] = ()
     """What was written, by sink."""
@@ -245,6 +250,7 @@ def counted(statistics: Statistics, counters: Counters) -> dict[str, Any]:
                 busy_s=round(worker.busy_s, 6),
                 idle_s={reason: round(s, 6) for reason, s in worker.idle_s.items()},
                 restarts=worker.restarts,
+                recycled=worker.recycled,
             )
             for worker in statistics.workers
         ),
@@ -294,6 +300,9 @@ def _summary(report: Report) -> list[str]:
         if call.counters:
             sums = ", ".join(f"{name} {n:,}" for name, n in call.counters.items())
             lines.append(f"  {call.name} counted: {sums}")
+    if recycled := sum(worker.recycled for worker in report.workers):
+        lines.append(f"  recycled: {plural(recycled, 'worker')}")
+    lines += [f"  note: {note}" for note in report.notes]
     if report.duplicates:
         lines.append(f"  left out for a key that had come before: {report.duplicates:,}")
     if report.unreadable:

@@ -174,11 +174,20 @@ class Cases:
         """
         found = [case]
         for index in sorted(calls):
-            for place in self._ways(index, at, level, case):
-                if len(found) == WAYS:
-                    self.too_many = True
-                    break
-                found += [one | {(index, place)} for one in found]
+            # What may be one way or the other at a node can depend on what was so at those before it.
+            found = [way for one in found for way in self._each_way(index, at, level, one)]
+            if len(found) > WAYS:
+                self.too_many = True
+                del found[WAYS:]
+        return found
+
+    def _each_way(self, index: int, at: Ordinals, level: int, case: Case) -> list[Case]:
+        found = [case]
+        for place in self._ways(index, at, level, case):
+            if len(found) >= WAYS:
+                self.too_many = True
+                break
+            found += [one | {(index, place)} for one in found]
         return found
 
     def _ways(self, index: int, at: Ordinals, level: int, case: Case) -> list[Ordinals]:

@@ -25,6 +25,7 @@ from fanfold.outcomes import Outcome
 from fanfold.testing import conformance_stages as s
 from fanfold.testing.conformance_kit import told
 from fanfold.testing.conformance_memory import WithinABudget
+from fanfold.testing.conformance_recycling import ReplacesWorkers
 from fanfold.testing.observing import HANG_S
 
 PAGES = ff.stage(s.upto, batch_size=4)
@@ -37,7 +38,7 @@ RAISE_IF_STRICT = ff.stage(s.raise_if, on_error="stop")
 FAIL_IF_STRICT = ff.stage(s.fail_if_batched, batch_size=5, on_error="stop")
 
 
-class BackendConformance(WithinABudget):
+class BackendConformance(WithinABudget, ReplacesWorkers):
     """Base of a backend's tests."""
 
     # ----------------------------------------------------------------------------- order and counts

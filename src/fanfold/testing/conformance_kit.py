@@ -29,6 +29,9 @@ class ConformanceKit(ABC):
     waits_for_room: ClassVar[bool] = True
     """A generator releases at most one child beyond its room, then waits."""
 
+    own_objects: ClassVar[bool] = True
+    """Each worker constructs an object of a class stage for itself; else a stage has one for all workers."""
+
     @abstractmethod
     def backend(self) -> Backend:
         """A new backend, not started."""

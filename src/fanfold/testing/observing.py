@@ -25,6 +25,7 @@ from fanfold.engine.commands import (
     Command,
     FinishRoots,
     GrantRoom,
+    RecycleWorker,
     ReleaseBlocks,
     RestartWorker,
     SpillBlocks,
@@ -223,6 +224,8 @@ class ObservedRun:
                     self._backend.submit(command.worker, command.batch)
                 case RestartWorker():
                     self._backend.restart(command.worker)
+                case RecycleWorker():
+                    self._backend.recycle(command.worker)
                 case TrimBatch():
                     self._backend.trim(command.worker, command.batch, command.tasks)
                 case GrantRoom():

@@ -26,7 +26,13 @@ class StageSketch:
     batch_bytes: int | None = None
     batch_by: str | None = None
     """A key of :data:`GROUPERS`."""
+    max_batch_cost: float | None = None
+    """With it, an item costs what :func:`fanfold.testing.stages.cost` tells."""
+    schedule: str = "fifo"
     linger_s: float | None = None
+    rate_limit: float | None = None
+    recycle_after: int | None = None
+    recycle_above: int | None = None
 
 
 @dataclass(frozen=True)
@@ -160,11 +166,17 @@ def _make_stage(index: int, sketch: StageSketch) -> Any:
     options: dict[str, Any] = {
         "name": f"{sketch.kind}{index}",
         "replicas": sketch.replicas,
+        "schedule": sketch.schedule,
+        "rate_limit": sketch.rate_limit,
+        "recycle_after": sketch.recycle_after,
+        "recycle_above": sketch.recycle_above,
     }
     if sketch.batch_size is not None:
         options["batch_size"] = sketch.batch_size
         options |= {"batch_bytes": sketch.batch_bytes, "linger_s": sketch.linger_s}
         options["batch_by"] = GROUPERS[sketch.batch_by] if sketch.batch_by else None
+        if sketch.max_batch_cost is not None:
+            options |= {"batch_cost": stages.cost, "max_batch_cost": sketch.max_batch_cost}
     if len(kind.shapes) > 1:
         options["outputs"] = len(kind.shapes)
     stage = ff.stage(kind.function, **options)

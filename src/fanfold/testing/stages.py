@@ -55,6 +55,14 @@ def parity(value: Any) -> bool:
     return weigh(value) % 2 == 0
 
 
+def cost(value: Any) -> float:
+    """What a value costs in a batch: from 0 to 5; an exception for some."""
+    rest = weigh(value) % 7
+    if rest == 6:
+        raise ValueError("no cost for this value")
+    return float(rest)
+
+
 def remainder(value: Any) -> str | tuple[int, ...]:
     """One of four groups for four of five values, not all of one type; an exception for the rest."""
     rest = weigh(value) % 5

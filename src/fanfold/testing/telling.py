@@ -7,6 +7,7 @@ nothing in common but the contract. Knows neither time nor workers.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
@@ -60,12 +61,17 @@ class Teller:
         self._plan, self._blocks, self._random = plan, blocks, random
         self.stages: Stages = Stages(plan, tracebacks=tracebacks)
         self._trimmed: dict[int, int] = {}
+        self._put_off: dict[int, tuple[int, float]] = {}
         self.mishaps: Counter[str] = Counter()
         """Tasks that went wrong, by the kind of their failure; ``half`` if children were out by then."""
 
     def trim(self, batch: int, tasks: int) -> None:
         """Leave out tasks of a batch that has not begun."""
         self._trimmed[batch] = self._trimmed.get(batch, 0) | tasks
+
+    def put_off(self, batch: int, first: int, after_s: float) -> None:
+        """Have tasks of a batch from ``first`` on be put off, if they are neither left out nor go wrong."""
+        self._put_off[batch] = first, after_s
 
     def to_run(self, batch: RunBatch) -> int:
         """How many tasks of a batch are not left out."""
@@ -108,9 +114,13 @@ class Teller:
         """What became of each item, up to one that kills its worker."""
         made: list[Made] = []
         trimmed = self._trimmed.pop(batch.batch, 0)
+        later, after_s = self._put_off.pop(batch.batch, (batch.count, 0.0))
         for task, (row, item) in enumerate(zip(rows, _who(batch), strict=True)):
             if trimmed >> task & 1:
                 made.append(Made(failure=TRIMMED))
+                continue
+            if task >= later:
+                made.append(Made(failure=_put_off(after_s, begun=task == later)))
                 continue
             one = self.stages.run(call, row, item)
             if one.failure is not None:
@@ -211,6 +221,12 @@ class Teller:
         return report(self._plan, stream, values, self._blocks.put)
 
 
+def _put_off(after_s: float, *, begun: bool) -> Failure:
+    """What is told of a task that is to be tried again later."""
+    message = "the service wants to be asked later"
+    return Failure(kind="put_off", message=message, attempts=int(begun), after_s=after_s)
+
+
 def _who(batch: RunBatch) -> list[ItemRun]:
     """The items of a batch, one by one."""
     return [
@@ -259,7 +275,14 @@ def report(
         told = {row: _group(by, part) for row, (found, part) in enumerate(parts) if found}
         rows = {g: sum(1 << row for row in told if told[row] == g) for g in told.values()}
         groups.append((call, path, tuple(rows.items())))
-    return StreamRows(stream.port, stored, tuple(controls), tuple(missing), sizes, tuple(groups))
+    costs = []
+    for call, path in stream.costs:
+        parts = [_follow(value, path) for value in values]
+        cost = plan.costers[call]
+        told_costs = tuple(_cost(cost, part) if found else 0.0 for found, part in parts)
+        costs.append((call, path, told_costs))
+    facts = tuple(controls), tuple(missing), sizes, tuple(groups), tuple(costs)
+    return StreamRows(stream.port, stored, *facts)
 
 
 def _group(by: Callable[[Any], Any], value: Any) -> Any:
@@ -268,6 +291,14 @@ def _group(by: Callable[[Any], Any], value: Any) -> Any:
         return by(value)
     except Exception:
         return NO_GROUP
+
+
+def _cost(cost: Callable[[Any], Any], value: Any) -> float:
+    """What a value costs; infinitely much if the user's function does not tell."""
+    try:
+        return float(cost(value))
+    except Exception:
+        return math.inf
 
 
 def _follow(value: Any, path: Path) -> tuple[bool, Any]:

@@ -76,6 +76,10 @@ class Twin:
         self._batches[worker].clear()  # what was sent to it since it died is lost
         self._told[worker].append(self._constructed(worker))
 
+    def recycle(self, worker: int) -> None:
+        assert not self._batches[worker], "it holds nothing"
+        self._told[worker].append(self._constructed(worker))
+
     def write(self, results: Sequence[RootResult]) -> None:
         raise AssertionError("nothing is written in memory")
 

@@ -64,7 +64,9 @@ def test_threads_asynchronous_stages_and_secrets_are_shown_as_they_are():
     async def fetch_all(items):
         return items
 
-    one = ff.stage(fetch, name="one", max_in_flight=4, workers="thread", replicas=2)
+    one = ff.stage(
+        fetch, name="one", max_in_flight=4, workers="thread", replicas=2, rate_limit="30/min"
+    )
     many = ff.stage(fetch_all, name="many", batch_size=8, max_in_flight=2)
 
     @ff.pipeline
@@ -73,7 +75,7 @@ def test_threads_asynchronous_stages_and_secrets_are_shown_as_they_are():
 
     text = pipeline.explain()
     for pattern in (
-        r"^  one +item +4 items going ",
+        r"^  one +item +4 items going, at most 30 calls a minute ",
         r"^  many +item +batches of up to 8, 2 going ",
         r"^  one +2 threads ",
         r"^  many +1 worker ",

@@ -180,10 +180,10 @@ def test_items_of_ended_roots_do_not_hide_the_work_of_another_call() -> None:
     assert [batch.call for batch in script.dispatch()] == [0]
 
 
-def in_flight(batch_size: int | None, most: int) -> Script:
-    plan = fan_out_plan(batch_size=batch_size)
+def in_flight(batch_size: int | None, most: int, retries: int = 0) -> Script:
+    plan = fan_out_plan(batch_size=batch_size, failed="drop")
     stages = tuple(
-        dataclasses.replace(stage, asynchronous=True, max_in_flight=most)
+        dataclasses.replace(stage, asynchronous=True, max_in_flight=most, retries=retries)
         if stage.index == read_stage(plan)
         else stage
         for stage in plan.stages
@@ -197,12 +197,29 @@ def read_stage(plan: Plan) -> int:
     return call.stage
 
 
-def test_an_asynchronous_worker_gets_items_by_themselves_as_many_as_it_runs_and_one_more() -> None:
+def test_an_asynchronous_worker_gets_items_by_themselves_and_as_many_as_it_runs() -> None:
     script = in_flight(None, 3)
     script.admit(1)
     (pages,) = script.dispatch()
     script.release(pages, {0: 10})
-    assert [b.count for b in script.dispatch()] == [1, 1, 1, 1]
+    first, *others = script.dispatch()
+    assert [b.count for b in (first, *others)] == [1, 1, 1]
+    script.finish(first)
+    assert [b.count for b in script.dispatch()] == [1], "none lies behind a slow one"
+
+
+def test_an_item_that_raised_alone_is_tried_again_beside_others() -> None:
+    script = in_flight(None, 3, retries=1)
+    script.admit(1)
+    (pages,) = script.dispatch()
+    script.release(pages, {0: 5})
+    first, second, _ = script.dispatch()
+    script.finish(first, {0: "boom"}, "raised")
+    (again,) = script.dispatch()
+    assert (again.attempt, again.columns) == (2, first.columns)
+    script.finish(again, {0: "boom"}, "raised")
+    script.finish(second)
+    assert [b.attempt for b in script.dispatch()] == [1, 1], "no attempt is left, and others go on"
 
 
 def test_of_batches_those_that_it_runs_need_not_be_full_but_the_one_more() -> None:

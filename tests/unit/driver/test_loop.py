@@ -18,7 +18,14 @@ from fanfold.driver.admission import Admission, opened
 from fanfold.driver.delivery import Counted, Delivery, Written
 from fanfold.driver.interrupts import Interrupts
 from fanfold.driver.loop import DEATHS_AT_START, Loop
-from fanfold.engine.commands import FinishRoots, ReleaseBlocks, RestartWorker, StartBatch, StopRun
+from fanfold.engine.commands import (
+    FinishRoots,
+    RecycleWorker,
+    ReleaseBlocks,
+    RestartWorker,
+    StartBatch,
+    StopRun,
+)
 from fanfold.engine.statistics import Statistics
 from fanfold.errors import InternalError, RunStopped, SetupError, SinkError, SourceError
 from fanfold.failures import Failure
@@ -95,12 +102,16 @@ class FakeBackend(InlineBackend):
         super().__init__()
         self.events: list[Any] = [*events]
         self.restarted: list[int] = []
+        self.recycled: list[int] = []
         self.released: list[object] = []
         self.written: list[int] = []
         self.timeouts: list[float | None] = []
 
     def submit(self, worker, batch) -> None:
         self.events.append(BatchFinished(batch.batch))
+
+    def recycle(self, worker) -> None:
+        self.recycled.append(worker)
 
     def restart(self, worker) -> None:
         self.restarted.append(worker)
@@ -225,6 +236,13 @@ def test_of_a_module_that_is_not_found_it_says_how_modules_are_found():
     with pytest.raises(SetupError, match="FF423 stage 'Ocr'") as told:
         loop(FakeCore(), FakeBackend(WorkerFailed(0, failure))).run()
     assert "sys.path" in told.value.hint and "constructor" not in told.value.hint
+
+
+def test_a_worker_is_replaced_when_the_core_says_so():
+    core, backend = FakeCore(room=0), FakeBackend(WorkerStarted(0))
+    core.reply[WorkerStarted] = [RecycleWorker(0)]
+    loop(core, backend, inline=False).step()
+    assert (backend.recycled, backend.restarted) == ([0], [])
 
 
 def test_a_worker_that_dies_is_restarted_but_not_for_ever():

@@ -42,6 +42,11 @@ def test_anything_else_is_refused_with_what_would_do(given: Any) -> None:
 def test_without_a_word_it_is_half_of_what_is_available(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available_bytes", lambda: 8_000_000_000)
     assert budget_bytes(None) == 4_000_000_000
+    assert (
+        budget_bytes(None, 6_000_000_000) == 1_000_000_000
+    )  # what replicas need is not for values
+    assert budget_bytes("5GB", 6_000_000_000) == 5_000_000_000
+    assert budget_bytes(None, 9_000_000_000) == LEAST_BYTES
 
 
 def test_it_is_never_next_to_nothing_unless_somebody_says_so(

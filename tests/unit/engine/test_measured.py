@@ -42,7 +42,7 @@ def release(script: Script, batch: Any, sizes: Sequence[int], counts: Sequence[i
     script.event(ChildrenReleased(batch.batch, 1, 0, tuple(counts) or (count,), (stream,)))
 
 
-def sizes_sent(script: Script, sizes: Sequence[int], **options: Any) -> list[list[int]]:
+def sizes_sent(script: Script, sizes: Sequence[int], **options: Any) -> list[list[float]]:
     """The batches that are made of children of these sizes, one after the other."""
     script = limited(**options) if script is None else script
     script.admit(1)
@@ -50,7 +50,7 @@ def sizes_sent(script: Script, sizes: Sequence[int], **options: Any) -> list[lis
     release(script, opened, sizes)
     script.seal(opened, [0])
     script.finish(opened)
-    sent: list[list[int]] = []
+    sent: list[list[float]] = []
     while batches := [batch for batch in script.dispatch() if batch.call == 2]:
         for batch in batches:
             entries = script.core.machine.batches[batch.batch].entries
@@ -150,7 +150,7 @@ def weights(
     documents: Sequence[int],
     pages_of: Sequence[Sequence[int]],
     done: Sequence[str] = (),
-) -> list[list[int]]:
+) -> list[list[float]]:
     """What the items of the call ``measured`` weigh, by chunk, after documents and pages came.
 
     Args:

@@ -16,8 +16,9 @@ READ = 2
 
 
 def documents(*pages: int) -> Script:
-    """Documents with so many pages, all ready to be read."""
-    script = Script(fan_out_plan(batch_size=64, failed="drop"))
+    """Documents with so many pages, all ready to be read in that order."""
+    plan = changed(fan_out_plan(batch_size=64, failed="drop"), 1, schedule="fifo")
+    script = Script(plan)
     script.admit(len(pages))
     (batch,) = script.dispatch()  # what is read is taken by hand below
     script.expand_all(batch, list(pages))

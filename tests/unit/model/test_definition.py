@@ -1,6 +1,7 @@
 """Targets and options of stages: what is taken, what is refused and how."""
 
 import functools
+from fractions import Fraction
 
 import pytest
 
@@ -51,7 +52,14 @@ def test_an_unknown_option_offers_the_nearest_one():
 
 @pytest.mark.parametrize(
     ("option", "own"),
-    [("num_gpus", "gpus="), ("num_cpus", "cpus="), ("concurrency", "replicas=")],
+    [
+        ("num_gpus", "gpus="),
+        ("num_cpus", "cpus="),
+        ("concurrency", "replicas="),
+        ("max_calls", "recycle_after="),
+        ("maxtasksperchild", "recycle_after="),
+        ("max_requests", "recycle_after="),
+    ],
 )
 def test_an_option_by_the_name_that_others_give_it_is_pointed_to_ours(option, own):
     error = error_of(len, **{option: 1})
@@ -79,11 +87,37 @@ def test_an_option_by_the_name_that_others_give_it_is_pointed_to_ours(option, ow
         {"batch_bytes": "lots"},
         {"batch_bytes": "3 apples"},
         {"batch_by": "language"},
+        {"batch_cost": 5},
+        {"max_batch_cost": 0},
+        {"max_batch_cost": "8"},
+        {"max_batch_cost": float("inf")},
+        {"max_batch_cost": True},
+        {"schedule": "lifo"},
+        {"cpus": 1.5},
+        {"gpus": 1.5},
+        {"gpus": -1},
+        {"gpus": True},
+        {"gpus": "one"},
+        {"gpus": float("inf")},
+        {"gpus": float("nan")},
+        {"memory": 0},
+        {"memory": "4 apples"},
+        {"recycle_after": 0},
+        {"recycle_after": 1.5},
+        {"recycle_above": "much"},
         {"linger_s": -1.0},
         {"linger_s": float("inf")},
         {"linger_s": float("nan")},
         {"linger_s": True},
         {"linger_s": "soon"},
+        {"rate_limit": 0},
+        {"rate_limit": -1.0},
+        {"rate_limit": float("inf")},
+        {"rate_limit": True},
+        {"rate_limit": "fast"},
+        {"rate_limit": "10/fortnight"},
+        {"rate_limit": "0/min"},
+        {"rate_limit": "/min"},
         {"method": "no method"},
         {"name": ""},
         {"name": "a.b"},
@@ -106,6 +140,41 @@ def test_how_batches_form_is_said_of_batched_stages_alone(options):
     assert error.code == "FF112" and f"{name}={value!r}" in error.message
     assert "give batch_size= too" in error.hint
     assert getattr(ff.stage(Upper, batch_size=4, **options).options, name) == value
+
+
+def test_a_cost_has_a_function_and_a_limit_and_is_the_only_measure():
+    for alone in ({"batch_cost": len}, {"max_batch_cost": 8}):
+        error = error_of(Upper, batch_size=4, **alone)
+        assert error.code == "FF112" and "not the other" in error.message
+    error = error_of(Upper, batch_size=4, batch_cost=len, max_batch_cost=8, batch_bytes=100)
+    assert error.code == "FF112" and "both batch_bytes= and batch_cost=" in error.message
+    options = ff.stage(Upper, batch_size=4, batch_cost=len, max_batch_cost=8).options
+    assert (options.batch_cost, options.max_batch_cost) == (len, 8.0)
+
+
+def test_what_a_replica_needs_is_said_as_people_say_it():
+    options = ff.stage(len, gpus=0.1, memory="4GB", recycle_after=100, recycle_above="6GiB").options
+    assert (options.gpus, options.memory) == (Fraction(1, 10), 4_000_000_000)
+    assert (options.recycle_after, options.recycle_above) == (100, 6 * 1024**3)
+    for gpus in (0, 1, 2.0, Fraction(1, 3)):
+        assert define(len, name=None, options={"gpus": gpus}).options.gpus == gpus
+    nothing = ff.stage(len).options
+    assert (nothing.cpus, nothing.gpus, nothing.memory) == (None, None, None)
+    kept = ff.pipeline(lambda item: ff.stage(len, name="Ocr", gpus=0.5, recycle_after=3)(item))
+    (stage,) = kept.using({"Ocr": lambda item: 3}).plan().stages
+    assert (stage.gpus, stage.recycle_after) == (Fraction(1, 2), 3)
+
+
+@pytest.mark.parametrize(
+    "options", [{"gpus": 0.5}, {"gpus": 0}, {"recycle_after": 3}, {"recycle_above": 10**9}], ids=str
+)
+def test_what_only_a_process_can_keep_is_not_asked_of_a_thread(options):
+    (name, value) = next(iter(options.items()))
+    error = error_of(len, workers="thread", **options)
+    assert error.code == "FF113" and f"{name}={value!r}" in error.message
+    with pytest.raises(ff.DefinitionError, match="FF113"):
+        ff.pipeline(lambda item: ff.stage(len, **options)(item)).using({"len.workers": "thread"})
+    assert ff.stage(len, workers="thread", cpus=1, memory="1GB").options.memory == 10**9
 
 
 def test_batch_size_none_means_not_batched():
@@ -251,3 +320,21 @@ def test_did_you_mean_lists_what_there_is():
     assert did_you_mean("Orc", ["Ocr", "Vlm"]) == "Did you mean 'Ocr'? Known: Ocr, Vlm."
     assert did_you_mean("x", ["Ocr", "Vlm"]) == "Known: Ocr, Vlm."
     assert did_you_mean("x", []) == "There are none."
+
+
+@pytest.mark.parametrize(
+    ("given", "per_s"),
+    [
+        (10, 10.0),
+        (0.5, 0.5),
+        ("10", 10.0),
+        ("10/s", 10.0),
+        ("600/min", 10.0),
+        (" 60 / Hour", 60 / 3600),
+    ],
+)
+def test_a_rate_is_kept_per_second(given, per_s):
+    assert define(len, name=None, options={"rate_limit": given}).options.rate_limit == per_s
+    assert (
+        define(len, name=None, options={}).tuned({"rate_limit": given}).options.rate_limit == per_s
+    )

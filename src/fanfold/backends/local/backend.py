@@ -27,9 +27,9 @@ from fanfold.backends.base import (
     WriteFailed,
     WriterClosed,
 )
-from fanfold.backends.local import lifeline
 from fanfold.backends.local.board import Board
 from fanfold.backends.local.channel import DriverChannel
+from fanfold.backends.local.limits import allow_descriptors
 from fanfold.backends.local.member import Holding, Member
 from fanfold.backends.local.messages import CloseWriter, Ended, Fork, Setup, Write
 from fanfold.backends.local.node import Node
@@ -73,10 +73,6 @@ KEPT_SHARE: Final = 0.25
 """So much of a run's budget may lie free in arenas, to be used again: fresh memory is slow."""
 KEPT_BYTES: Final = 4 * 1024 * 1024
 """Each arena keeps at least so much."""
-DESCRIPTORS_PER_WORKER: Final = 3
-"""Its arena, its channel and its log."""
-DESCRIPTORS_APART: Final = 64
-"""For everything else that this process has open."""
 _DRIVER_ARENA: Final = -1
 _WRITER: Final = -2
 _FREE_SOON: Final = 64
@@ -152,7 +148,7 @@ class LocalBackend:
             stage.index for stage in plan.stages if (self._kind or stage.workers) == "thread"
         )
         processes = [spec for spec in workers if spec.stage not in threads]
-        _allow_descriptors(len(workers), len(processes))
+        allow_descriptors(len(workers), len(processes))
         payloads = {
             stage: ship(stage_plan(plan, stage), f"stage {plan.stages[stage].name!r}")
             for stage in {spec.stage for spec in processes}
@@ -184,10 +180,12 @@ class LocalBackend:
             self._members[spec.worker] = Member(
                 spec.worker,
                 spec.name,
-                stage.cpus,
+                stage.cpus or 1,
                 payloads[spec.stage],
                 self._log_dir,
                 closes=stage.is_class and callable(getattr(stage.target, "close", None)),
+                gpus=spec.gpus,
+                scarce=bool(stage.gpus or stage.memory or stage.recycle_above),
             )
         for member in self._members.values():
             self._fork(member)
@@ -232,6 +230,23 @@ class LocalBackend:
         """Fork another process for a worker; it takes over the arena. (A thread does not die.)"""
         self._fork(self._members[worker])
 
+    def recycle(self, worker: int) -> None:
+        """Let a worker's process go, and fork another: at once, or where it holds GPUs or much memory, when it
+        has ended. The new one is given work when the old has ended, since they have one arena. A thread makes
+        place for another."""
+        thread = self._threads.get(worker)
+        if thread is not None:
+            self._threads[worker] = thread.succeeded()
+            return
+        member = self._members[worker]
+        self._hang_up(member)
+        member.ready = False
+        member.retired.add(member.pid)
+        assert self._nursery is not None, "start() comes first"
+        self._nursery.retire(member.pid)
+        if not member.scarce:
+            self._fork(member)
+
     def _fork(self, member: Member) -> None:
         assert self._nursery is not None and self._board is not None, "start() comes first"
         ours, theirs = socket.socketpair()
@@ -239,7 +254,7 @@ class LocalBackend:
         writes = member.number == _WRITER
         if not writes:
             self._board.clear(member.number)
-        self._nursery.fork(Fork(member.number, member.threads), theirs, member.log)
+        self._nursery.fork(Fork(member.number, member.threads, member.gpus), theirs, member.log)
         self._watch_nursery()
         self._selector.register(ours, selectors.EVENT_READ, member)
         setup = Setup(
@@ -438,7 +453,7 @@ class LocalBackend:
             events = unpack_events(report, now_s)
             for event in events:
                 self._note(member, event)
-            self._told += events
+            self._told += (event for event in events if not member.holds_back(event))
         if channel.closed:
             self._hang_up(member)
 
@@ -461,6 +476,7 @@ class LocalBackend:
                     member.batches.remove(event.batch)
             case WorkerStarted():
                 member.ready = True
+                member.pid = event.pid
             case WorkerFailed() | WriterClosed():
                 member.through = True
             case RecordsWritten():
@@ -493,7 +509,14 @@ class LocalBackend:
         self._selector.modify(self._nursery.socket, mask, None)
 
     def _bury(self, member: Member, ended: Ended) -> None:
-        """A process ended: take in its last words, then tell of its death."""
+        """A process ended: take in its last words, then tell of its death, if it is one."""
+        if ended.pid in member.retired:
+            member.retired.discard(ended.pid)
+            if member.channel is None:
+                self._fork(member)
+            elif (started := member.take_held_back()) is not None:
+                self._told.append(started._replace(time_s=time.monotonic()))
+            return
         self._hear(member)
         self._hang_up(member)  # though something that it started may hold the other end
         if member.through:
@@ -556,22 +579,6 @@ class LocalBackend:
         for descriptor in (*self._arenas.values(), self._node_fd, self._board_fd):
             if descriptor >= 0:  # it was made
                 os.close(descriptor)
-
-
-def _allow_descriptors(workers: int, processes: int) -> None:
-    """Make sure that so many workers can have all the files that they need open.
-
-    Raises:
-        SetupError: They cannot (FF409).
-    """
-    wanted = DESCRIPTORS_APART + DESCRIPTORS_PER_WORKER * (processes + 2) + workers - processes
-    allowed = lifeline.allow_descriptors(wanted)
-    if 0 <= allowed < wanted:
-        raise SetupError(
-            "FF409",
-            f"{workers} workers need about {wanted} open files, and this process may have {allowed}.",
-            "Raise the limit (ulimit -n, or LimitNOFILE of the service), or use fewer replicas.",
-        )
 
 
 def _hide_secrets(plan: Plan) -> None:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from fanfold.backends.asynchronous import AsyncRunner
 from fanfold.backends.base import worker_failed
 from fanfold.backends.local.wire import Work
+from fanfold.backends.own_memory import refuse_grown
 from fanfold.coroutines import run_through
 from fanfold.protocol import Event, RunBatch, WorkerStarted
 
@@ -101,6 +102,7 @@ def serve(
     async def main() -> None:
         try:
             runner.construct()
+            refuse_grown(runner.stage)
         except BaseException as error:
             emit([worker_failed(worker, error, name)])
             return

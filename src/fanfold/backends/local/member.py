@@ -12,8 +12,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from fanfold.backends.base import BackendEvent
 from fanfold.backends.local.channel import DriverChannel
 from fanfold.backends.local.store import BlockRef
+from fanfold.protocol import Event, WorkerStarted
 
 _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 """ANSI sequences: colours and the like, a terminal's title, single letters."""
@@ -32,6 +34,8 @@ class Holding:
         self.name = name
         self.ready: bool = False
         """It takes batches."""
+        self.pid: int = 0
+        """Its process, once it is ready."""
         self.through: bool = False
         """It has told all that it had to tell; its end is no death."""
         self.batches: list[int] = []
@@ -73,6 +77,9 @@ class Member(Holding):
         payload: What it is to be, by cloudpickle.
         log_dir: Where its output goes; None: an unnamed temporary file.
         closes: Whether its stage has a ``close()`` to be called at the end.
+        gpus: GPUs that it is to see; None: those that the program sees.
+        scarce: Whether it holds what there may not be enough of for two, so that one process ends before the
+            next begins.
     """
 
     def __init__(
@@ -84,11 +91,18 @@ class Member(Holding):
         log_dir: Path | None,
         *,
         closes: bool = False,
+        gpus: tuple[str, ...] | None = None,
+        scarce: bool = False,
     ) -> None:
         super().__init__(number, name)
         self.threads = threads
         self.payload = payload
         self.closes = closes
+        self.gpus = gpus
+        self.scarce = scarce
+        self.retired: set[int] = set()
+        """Processes that were replaced and have not ended yet."""
+        self._held_back: WorkerStarted | None = None
         self.log: int = _open_log(name, log_dir)
         self.channel: DriverChannel | None = None
         """None while there is no process to talk to."""
@@ -99,7 +113,23 @@ class Member(Holding):
         self.channel = channel
         self.lives += 1
         self.ready = self.through = False
+        self._held_back = None
         self.take_freed()
+
+    def holds_back(self, event: Event | BackendEvent) -> bool:
+        """Whether nobody is to hear of it yet: it has started, but the process in whose place it is has not
+        ended, and may still give space of the arena back, which this one would use."""
+        if isinstance(event, WorkerStarted) and self.retired:
+            self._held_back = event
+            return True
+        return False
+
+    def take_held_back(self) -> WorkerStarted | None:
+        """What may be told now, if no process is left in whose place this one is."""
+        if self.retired:
+            return None
+        started, self._held_back = self._held_back, None
+        return started
 
     def log_tail(self, limit_bytes: int) -> str:
         """The end of its output, without what colours it on a terminal."""

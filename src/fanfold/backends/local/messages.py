@@ -22,6 +22,14 @@ class Fork(NamedTuple):
     worker: int
     threads: int
     """Cores that it owns: what OpenMP, BLAS and the like are sized to."""
+    gpus: tuple[str, ...] | None = None
+    """GPUs that it is to see; None: those that the zygote sees, and so the program."""
+
+
+class Retire(NamedTuple):
+    """A process is to end by itself, since its channel is closed; it is killed if it takes long."""
+
+    pid: int
 
 
 class End(NamedTuple):

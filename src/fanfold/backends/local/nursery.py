@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from fanfold.backends.local.messages import End, Ended, Fork, Forked
+from fanfold.backends.local.messages import End, Ended, Fork, Forked, Retire
 from fanfold.backends.local.zygote import CLOSE_S, MARK
 from fanfold.errors import SetupError
 
@@ -65,6 +65,11 @@ class Nursery:
     def fork(self, request: Fork, channel: socket.socket, log: int) -> None:
         """Ask for a process; ``channel`` is closed when it has been handed over, ``log`` is not."""
         self._requests.append((pickle.dumps(request), (channel, log)))
+        self.flush()
+
+    def retire(self, pid: int) -> None:
+        """See that a process ends whose channel is closed."""
+        self._requests.append((pickle.dumps(Retire(pid)), ()))
         self.flush()
 
     def flush(self) -> None:

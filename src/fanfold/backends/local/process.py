@@ -33,6 +33,7 @@ from fanfold.backends.local.messages import CloseWriter, Setup, Write
 from fanfold.backends.local.node import Node
 from fanfold.backends.local.store import ArenaValues
 from fanfold.backends.local.wire import pack_events, unpack_work
+from fanfold.backends.own_memory import refuse_grown
 from fanfold.backends.stage_plan import StagePlan
 from fanfold.backends.worker import Once, StageRunner
 from fanfold.errors import SinkValueError
@@ -50,15 +51,18 @@ THREAD_VARIABLES: Final = (
 )
 
 
-def main(channel_fd: int, threads: int) -> int:
+def main(channel_fd: int, threads: int, gpus: tuple[str, ...] | None = None) -> int:
     """Serve the channel until it closes; the exit code.
 
     Args:
         channel_fd: Descriptor of the socket to the driver.
         threads: What libraries should size their thread pools to; set before any of them is imported.
+        gpus: GPUs that this process is to see; None: as it is. Users' code is imported later.
     """
     for variable in THREAD_VARIABLES:
         os.environ[variable] = str(threads)
+    if gpus is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     faulthandler.enable()  # where native code died is the best of a log's last words
     for stream in (sys.stdout, sys.stderr):
@@ -108,6 +112,7 @@ def _serve_stage(setup: Setup, channel: WorkerChannel) -> None:
     runner = StageRunner(plan, values, emit, worker=setup.name, run=setup.run, once=once)
     try:
         runner.construct()
+        refuse_grown(plan.stage)
     except BaseException as error:
         emit([worker_failed(number, error, setup.name)])
         return

@@ -120,6 +120,7 @@ class ThreadWorker(Holding):
         run: What is known of the run.
         once: As for :class:`StageRunner`.
         lease: Used as long as the thread lives.
+        after: A thread that has to end before this one begins, since they have one arena.
     """
 
     def __init__(
@@ -133,6 +134,7 @@ class ThreadWorker(Holding):
         run: RunFacts,
         once: Once,
         lease: Lease,
+        after: threading.Thread | None = None,
     ) -> None:
         super().__init__(number, name)
         self._plan = plan
@@ -141,6 +143,7 @@ class ThreadWorker(Holding):
         self._run = run
         self._once = once
         self._lease = lease
+        self._after = after
         self._inbox: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
         self._over = False
         """In its own thread: it has heard that there is no more to come."""
@@ -167,6 +170,25 @@ class ThreadWorker(Holding):
         self._inbox.put(Work(grant=(batch, room)))
         self._wake()
 
+    def succeeded(self) -> ThreadWorker:
+        """Stop, and have another thread in its place, which takes over the arena."""
+        self.stop()
+        successor = ThreadWorker(
+            self.number,
+            self.name,
+            self._plan,
+            self._values,
+            self._bell,
+            run=self._run,
+            once=self._once,
+            lease=self._lease,
+            after=self._thread,
+        )
+        successor.hold(self.used)
+        if freed := self.take_freed():
+            successor.post(None, freed)
+        return successor
+
     def stop(self) -> None:
         """There is no more to come."""
         self._inbox.put(None)
@@ -185,6 +207,9 @@ class ThreadWorker(Holding):
     # ------------------------------------------------------------------------------ in its own thread
 
     def _live(self) -> None:
+        if self._after is not None:
+            self._after.join()
+            self._after = None
         try:
             with contextlib.suppress(RunIsOver):
                 if self._plan.stage.asynchronous:

@@ -80,6 +80,7 @@ def pack_events(events: Sequence[Event | BackendEvent]) -> list[Packed]:
                     stream.missing,
                     stream.sizes,
                     stream.groups,
+                    stream.costs,
                 )
                 for stream in fields[streams_at + 1]
             ]

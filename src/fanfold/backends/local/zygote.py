@@ -5,8 +5,9 @@ stays single-threaded, so forking from it is safe. What workers need is imported
 Workers lead sessions of their own; whatever they leave behind is adopted here and killed.
 
 Protocol, over a socket that keeps packets apart, each a pickle with its descriptors: the driver sends
-:class:`Fork`, the zygote answers :class:`Forked` and, for each process that ends, :class:`Ended`. ``End``, end
-of stream, or the driver's end by whatever means, is the order to kill everything and go.
+:class:`Fork`, the zygote answers :class:`Forked` and, for each process that ends, :class:`Ended`. One that is
+to end by itself is killed if it takes long (:class:`Retire`). ``End``, end of stream, or the driver's end by
+whatever means, is the order to kill everything and go.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import time
 from typing import Final, NoReturn
 
 from fanfold.backends.local import lifeline
-from fanfold.backends.local.messages import End, Ended, Fork, Forked
+from fanfold.backends.local.messages import End, Ended, Fork, Forked, Retire
 
 PRELOADED: Final = ("cloudpickle", "fanfold.backends.local.process")
 GRACE_S: Final = 0.3
@@ -63,6 +64,8 @@ class _Zygote:
         self._driver_fd = lifeline.watch(driver)
         self._workers: dict[int, int] = {}
         """By pid: which worker it is."""
+        self._retired: dict[int, float] = {}
+        """By pid: when a worker that is to end by itself is killed."""
         self._dead: set[int] = set()
         """The pids of workers that ended."""
         self._wake, self._wake_writer = os.pipe()
@@ -80,7 +83,8 @@ class _Zygote:
             poller.register(self._driver_fd, select.POLLIN)
         look_ms = LOOK_S * 1000 if self._driver_fd is None else None
         while True:
-            ready = {fd for fd, _ in poller.poll(look_ms)}
+            ready = {fd for fd, _ in poller.poll(self._patience_ms(look_ms))}
+            self._kill_retired()
             if self._driver_fd in ready or os.getppid() != self._driver:
                 return self._end(grace_s=0.0)
             if self._wake in ready:
@@ -99,6 +103,10 @@ class _Zygote:
         except OSError:
             return End()
         request = pickle.loads(data) if data else End()
+        if isinstance(request, Retire):
+            if request.pid in self._workers:
+                self._retired[request.pid] = time.monotonic() + CLOSE_S
+            return None
         if not isinstance(request, Fork):
             return request if isinstance(request, End) else End()
         pid = os.fork()
@@ -130,7 +138,7 @@ class _Zygote:
             self._control.close()
             from fanfold.backends.local import process
 
-            code = process.main(channel, request.threads)
+            code = process.main(channel, request.threads, request.gpus)
         except BaseException:
             import traceback
 
@@ -157,6 +165,7 @@ class _Zygote:
         with contextlib.suppress(ChildProcessError):
             while (found := os.waitpid(-1, os.WNOHANG))[0]:
                 worker = self._workers.pop(found[0], None)
+                self._retired.pop(found[0], None)
                 if worker is not None:
                     ended.append(Ended(worker, *found))
                     self._dead.add(found[0])
@@ -166,6 +175,20 @@ class _Zygote:
             self._kill_strays()
         for message in ended:
             self._tell(message)
+
+    def _patience_ms(self, look_ms: float | None) -> float | None:
+        """How long to wait for something to happen."""
+        if not self._retired:
+            return look_ms
+        left_ms = max(0.0, min(self._retired.values()) - time.monotonic()) * 1000 + 1
+        return left_ms if look_ms is None else min(look_ms, left_ms)
+
+    def _kill_retired(self) -> None:
+        """Kill those that have had their time; of their end is told as of any."""
+        for pid, due_s in tuple(self._retired.items()):
+            if time.monotonic() >= due_s:
+                del self._retired[pid]
+                lifeline.kill(pid)
 
     def _drain(self) -> None:
         with contextlib.suppress(BlockingIOError):

@@ -25,6 +25,7 @@ class Summary:
 
     runs: int = 0
     events: int = 0
+    recycled: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     failing: list[int] = field(default_factory=list)
     """The seeds whose runs broke a rule."""
@@ -33,6 +34,7 @@ class Summary:
         """Count another's runs in."""
         self.runs += other.runs
         self.events += other.events
+        self.recycled += other.recycled
         self.faults.update(other.faults)
         self.failing += other.failing
 
@@ -42,6 +44,7 @@ class Summary:
         return {
             "runs": self.runs,
             "faults": {kind: self.faults[kind] for kind in (*FAULTS, *items)},
+            "recycled": self.recycled,
             "events": self.events,
             "violations": len(self.failing),
             "failing_seeds": self.failing,
@@ -70,6 +73,7 @@ def campaign(
         simulated = simulate(draw_case(seed), thorough=thorough)
         summary.runs += 1
         summary.events += simulated.events
+        summary.recycled += simulated.recycled
         summary.faults.update(simulated.faults)
         if simulated.violations:
             summary.failing.append(seed)

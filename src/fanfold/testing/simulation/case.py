@@ -22,6 +22,7 @@ FaultKind: TypeAlias = Literal[
     "hang",
     "late",
     "doubled",
+    "put_off",
     "slow_start",
 ]
 FAULTS: Final[Mapping[FaultKind, str]] = {
@@ -32,6 +33,7 @@ FAULTS: Final[Mapping[FaultKind, str]] = {
     "hang": "a batch takes very long, while everything else goes on",
     "late": "a worker is taken for dead in the middle of a batch, and what it had left to tell comes later",
     "doubled": "all that was told of a batch is told again after its end",
+    "put_off": "the service that a stage asks wants to be asked later, from some task of a batch on",
     "slow_start": "a worker's constructor takes very long",
 }
 """What can go wrong with workers, and what it means. Mishaps of items are the sketch's."""

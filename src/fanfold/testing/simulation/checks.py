@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fanfold.columns import Column
-from fanfold.dispatch.core import BACKLOG_BATCHES
+from fanfold.dispatch.supply import BACKLOG_BATCHES
 from fanfold.engine.commands import Command, GrantRoom, StartBatch
 from fanfold.engine.statistics import CallCounts
 from fanfold.errors import InternalError
-from fanfold.extract import grouped
+from fanfold.extract import costs_of, grouped
 from fanfold.outcomes import Outcome
 from fanfold.plan import CallStreams, Plan
 from fanfold.protocol import NO_GROUP, BatchFinished, BatchPaused, BatchRaised, Event
@@ -23,6 +23,7 @@ from fanfold.sizes import row_sizes
 from fanfold.testing.comparison import compare, compare_failures
 from fanfold.testing.interpreter import Interpretation
 from fanfold.testing.observing import Observed, ObservedRun
+from fanfold.testing.simulation.rates import Rates
 from fanfold.testing.simulation.workers import SimulatedWorkers
 
 VIOLATIONS: Final = {
@@ -35,12 +36,14 @@ VIOLATIONS: Final = {
     "probe": "more items of a parent without a result were started than the probe lets, while others' waited",
     "credit": "without credit more was begun than one item of the oldest root, with nothing of it at a worker",
     "idle": "a worker has nothing to do for two dispatches while items wait for it, and no queue is long",
+    "rate": "a call began sooner than the stage's rate lets, or than its service wants to be asked",
     "linger": "a worker waits for a batch that is full, has lingered too long, or to which nothing can come",
     "limits": "a batch has more items, or more bytes, than its stage says, or items of several groups",
     "stopped": "the run was stopped, though no stage has a constructor that raises",
     "meaning": "an output item is not what the reference interpreter says",
     "failures": "a root's failures are not among those it can have, or one that is lost lists none",
     "roots": "a root did not end, or ended twice",
+    "recycle": "a worker had more than its stage lets it have, or was replaced too early or with a batch at it",
     "again": "items ran more often than batches that were lost or raised account for",
     "leak": "values are still held after the end",
 }
@@ -62,8 +65,10 @@ class Violation:
 class IdleWorkers:
     """Watches that no worker is idle while items wait for it."""
 
-    def __init__(self, plan: Plan, run: ObservedRun, workers: SimulatedWorkers) -> None:
-        self._plan, self._run, self._workers = plan, run, workers
+    def __init__(
+        self, plan: Plan, run: ObservedRun, workers: SimulatedWorkers, rates: Rates
+    ) -> None:
+        self._plan, self._run, self._workers, self._rates = plan, run, workers, rates
         self._before: dict[int, str] = {}
         self._lingering = _LingeringWorkers(plan, run)
 
@@ -90,7 +95,11 @@ class IdleWorkers:
 
     def _left_idle(self, time_s: float) -> dict[int, str]:
         """Workers that have nothing to do while items wait for them, with their stages' names."""
-        idle = self._workers.idle()
+        idle = {
+            worker: stage
+            for worker, stage in self._workers.idle().items()
+            if self._rates.allows(stage, time_s)
+        }
         if not idle:
             return {}
         calls = self._run.statistics(time_s).calls
@@ -252,6 +261,10 @@ def over_the_limits(plan: Plan, run: ObservedRun, workers: SimulatedWorkers) -> 
             groups = [group for group, _ in grouped(stage.batch_by, workers.read(batch.columns[0]))]
             if len(groups) > 1 or NO_GROUP in groups:
                 yield Violation("limits", f"{stage.name} was sent items of the groups {groups}")
+        if stage.batch_cost is not None and batch.count > 1:
+            total = sum(costs_of(stage.batch_cost, workers.read(batch.columns[0])))
+            if total > (stage.max_batch_cost or 0):
+                yield Violation("limits", f"{stage.name} was sent items that cost {total} at once")
         if stage.batch_bytes is not None and batch.count > 1:
             rows = sorted(set().union(*map(_rows_read, batch.columns)))
             values = [workers.read(("rows", ref, row, 1))[0] for ref, row in rows]

@@ -45,6 +45,9 @@ SIZES: Final = (
 SPANS: Final = (1, 2, 5, 30, SPAN)
 BATCHES_BYTES: Final = (None, None, 8, 20, 60, 150, 1_000)
 LINGERS_S: Final = (None, 0.0, 0.000_1, 0.05, 0.4, 30.0)
+RATES: Final = (0.2, 3.0, 50.0, 2_000.0)
+LIVES: Final = (None, None, None, 1, 2, 5, 20)
+"""Items after which, or imagined bytes beyond which, a worker is replaced."""
 PACES_S: Final = (0.0, 0.000_01, 0.001, 0.02, 0.3)
 
 
@@ -93,7 +96,9 @@ def draw_case(seed: int, limits: Limits | None = None) -> Case:
     span = SPAN if limits is WIDE else random.choice(SPANS)
     faults = _faults(die, workers)
     budget = random.choice(BUDGETS)
-    return Case(seed, _forming(random, sketch), timing, faults, span, budget)
+    sketch = _limited(random, _ordered(random, _forming(random, sketch)))
+    sketch = _recycling(random, sketch)
+    return Case(seed, sketch, timing, faults, span, budget)
 
 
 def _forming(random: Random, sketch: Sketch) -> Sketch:
@@ -108,10 +113,39 @@ def _forming(random: Random, sketch: Sketch) -> Sketch:
                 linger_s=random.choice(LINGERS_S),
             )
             sketch = _with_stage(sketch, index, stage)
-            grouped = replace(stage, batch_by=random.choice((None, None, *GROUPERS)))
-            with contextlib.suppress(PipelineError):  # not every input can be grouped by
-                build(_with_stage(sketch, index, grouped)).plan()
-                sketch = _with_stage(sketch, index, grouped)
+            judged = replace(stage, batch_by=random.choice((None, None, *GROUPERS)))
+            if stage.batch_bytes is None:
+                judged = replace(judged, max_batch_cost=random.choice((None, 1.0, 4.0, 9.0)))
+            with contextlib.suppress(PipelineError):  # not every input can be judged
+                build(_with_stage(sketch, index, judged)).plan()
+                sketch = _with_stage(sketch, index, judged)
+    return sketch
+
+
+def _ordered(random: Random, sketch: Sketch) -> Sketch:
+    """The same with roots that take turns at some stages, in half of the cases."""
+    if random.random() < 0.5:
+        return sketch
+    stages = (replace(s, schedule=random.choice(("fifo", "fair"))) for s in sketch.stages)
+    return replace(sketch, stages=tuple(stages))
+
+
+def _limited(random: Random, sketch: Sketch) -> Sketch:
+    """The same with rate limits, in a sixth of the cases."""
+    if random.random() > 0.16:
+        return sketch
+    stages = (replace(stage, rate_limit=random.choice((None, *RATES))) for stage in sketch.stages)
+    return replace(sketch, stages=tuple(stages))
+
+
+def _recycling(random: Random, sketch: Sketch) -> Sketch:
+    """The same with workers that are replaced from time to time, in a fifth of the cases."""
+    if random.random() > 0.2:
+        return sketch
+    for index, stage in enumerate(sketch.stages):
+        after, above = random.choice(LIVES), random.choice(LIVES)
+        stage = replace(stage, recycle_after=after, recycle_above=above)
+        sketch = _with_stage(sketch, index, stage)
     return sketch
 
 

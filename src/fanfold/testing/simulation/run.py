@@ -16,7 +16,7 @@ from pathlib import PurePath
 from random import Random
 from typing import Any, Final
 
-from fanfold.engine.commands import Command
+from fanfold.engine.commands import Command, RecycleWorker
 from fanfold.plan import Plan
 from fanfold.protocol import DriverEvent, Event
 from fanfold.testing.interpreter import Interpretation, interpret
@@ -34,6 +34,8 @@ from fanfold.testing.simulation.checks import (
     started_wrongly,
     unequal,
 )
+from fanfold.testing.simulation.rates import Rates
+from fanfold.testing.simulation.recycled import Lives
 from fanfold.testing.simulation.timeline import Timeline
 from fanfold.testing.simulation.workers import Heard, SimulatedWorkers
 from fanfold.testing.sketches import build, plan_of
@@ -68,6 +70,8 @@ class Simulated:
     violations: list[Violation] = field(default_factory=list)
     """At most the first that ended it, or all that was found at its end."""
     events: int = 0
+    recycled: int = 0
+    """How often a worker was replaced as its stage asks."""
     faults: Counter[str] = field(default_factory=Counter)
     """What went wrong on purpose, by kind: with workers, and with ``item:`` before it, with items."""
     virtual_s: float = 0.0
@@ -134,6 +138,7 @@ class _Run:
             text = f"{type(error).__name__}: {error}"
             raise Violated(Violation("case", text)) from error
         self._plan = plan
+        self._rates = Rates(plan)
         self._limit = event_limit(meaning, self._workers_of(plan), len(self._case.faults))
         budget_bytes = None if self._case.budget is None else self._case.budget * ROW_BYTES
         self._run = ObservedRun(
@@ -146,7 +151,8 @@ class _Run:
         )
         if budget_bytes is not None:
             self._budget = Budget(plan, self._run, budget_bytes)
-        self._idle = IdleWorkers(plan, self._run, self._workers)
+        self._lives = Lives(plan, self._run)
+        self._idle = IdleWorkers(plan, self._run, self._workers, self._rates)
         self._sow(len(roots))
         while not self._run.over:
             self._turn()
@@ -159,6 +165,8 @@ class _Run:
         run, timeline = self._run, self._timeline
         run.dispatch(timeline.now_s)
         self._commit_later()
+        self._demand([Violation("rate", text) for text in self._rates.complaints(timeline.now_s)])
+        self._demand([Violation("recycle", text) for text in self._lives.complaints()])
         if self._budget is not None:
             self._demand(self._budget.complaints())
         if self._is_checked():
@@ -190,10 +198,14 @@ class _Run:
         match thing:
             case Heard():
                 event = self._workers.heard(thing)
-                self._note(event)
-                if self._budget is not None:
-                    self._budget.heard(event)
-                self._run.take_in(event)
+                if event is not None:
+                    self._note(event)
+                    if not thing.late:
+                        self._rates.heard(event)
+                    self._lives.heard(event)
+                    if self._budget is not None:
+                        self._budget.heard(event)
+                    self._run.take_in(event)
             case _Arrival():
                 self._waiting += thing.count
                 self._note(thing)
@@ -279,6 +291,9 @@ class _Run:
             self._write(f"{self._timeline.now_s!r} {thing!r}")
 
     def _answered(self, command: Command) -> None:
+        self._rates.answered(command)
+        self._lives.answered(command, carried=self._budget is not None)
+        self.simulated.recycled += isinstance(command, RecycleWorker)
         if self._budget is not None:
             self._budget.answered(command)
         if self._log is not None:

@@ -76,7 +76,12 @@ def reductions(case: Case) -> Iterator[Case]:
             replace(stage, batch_size=smaller_batch or stage.batch_size),
             replace(stage, batch_bytes=None),
             replace(stage, batch_by=None),
+            replace(stage, max_batch_cost=None),
+            replace(stage, schedule="fifo"),
             replace(stage, linger_s=None),
+            replace(stage, rate_limit=None),
+            replace(stage, recycle_after=None),
+            replace(stage, recycle_above=None),
         ):
             if changed != stage:
                 stages = (*sketch.stages[:index], changed, *sketch.stages[index + 1 :])

@@ -43,6 +43,8 @@ VERY_LONG_S: Final = 1e6
 """What hangs takes so long, which is no time at all here."""
 LATE_S: Final = 1e-3
 """What is late comes at least so much after the end that it should have come before."""
+AFTER_S: Final = (0.1, 3.0, 200.0)
+"""When a service wants to be asked again."""
 DISK_FULL: Final = 0.05
 """How often blocks cannot be moved out of memory."""
 INSTANT: Final = Timing()
@@ -60,6 +62,8 @@ class Heard:
     event: Event
     late: bool = False
     """It comes from beyond: its worker is dead, or its batch has ended."""
+    life: int = 0
+    """Which of the worker's lives, between which it was recycled, it is of."""
 
 
 @dataclass(slots=True)
@@ -73,6 +77,10 @@ class _Worker:
     """It will begin nothing any more; its death is on its way."""
     paused: dict[int, RunBatch] = field(default_factory=dict)
     """By number: batches that wait for room."""
+    life: int = 0
+    """How often it was recycled."""
+    leaked: int = 0
+    """What it has leaked since it was made, an imagined byte for each item."""
     resumed: deque[RunBatch] = field(default_factory=deque)
     """Those of them that may go on; they come before what has not begun."""
 
@@ -123,6 +131,7 @@ class SimulatedWorkers:
     def start(self, plan: Plan, workers: Sequence[WorkerSpec], writer: RecordWriter | None) -> None:
         """Make all workers."""
         assert writer is None, "nothing is written in memory"
+        self._plan = plan
         self._teller = Teller(plan, self._blocks, self._random, tracebacks=self._tracebacks)
         self.mishaps = self._teller.mishaps
         for spec in workers:
@@ -151,6 +160,17 @@ class SimulatedWorkers:
 
     def restart(self, worker: int) -> None:
         """Make the worker anew."""
+        self._make(worker)
+
+    def recycle(self, worker: int) -> None:
+        """Make the worker anew; what it would have told yet, such as its death, nobody hears. If it held
+        anything, nobody would hear of that either."""
+        state = self._workers[worker]
+        state.batches.clear()
+        state.paused.clear()
+        state.life += 1
+        state.ready = state.dying = False
+        state.leaked = 0
         self._make(worker)
 
     def write(self, results: Sequence[RootResult]) -> None:
@@ -185,7 +205,8 @@ class SimulatedWorkers:
         while (next_s := self._timeline.next_s) is not None and (
             not events or next_s == self._timeline.now_s
         ):
-            events.append(self.heard(self._timeline.pop()))
+            if (event := self.heard(self._timeline.pop())) is not None:
+                events.append(event)
         return events
 
     def worker_log_tail(self, worker: int, limit_bytes: int = 4_096) -> str:
@@ -211,11 +232,13 @@ class SimulatedWorkers:
             if state.ready and not state.batches
         }
 
-    def heard(self, heard: Heard) -> Event:
-        """It is told now: the event with its time."""
+    def heard(self, heard: Heard) -> Event | None:
+        """It is told now: the event with its time; None if its worker was recycled before."""
         event = heard.event
         if not heard.late and not isinstance(event, BlocksSpilled):
             state = self._workers[heard.worker]
+            if heard.life != state.life:
+                return None
             match event:
                 case WorkerStarted():
                     state.ready = True
@@ -274,6 +297,10 @@ class SimulatedWorkers:
             return
         state.running = True
         self.items_started[batch.call] += self._teller.to_run(batch)
+        if fault == "put_off":
+            first = self._random.randrange(batch.count)
+            self.items_lost[batch.call] += batch.count - first
+            self._teller.put_off(batch.batch, first, self._random.choice(AFTER_S))
         told = self._teller.run(batch)
         events: list[Event] = [*told.events]
         if fault in ("death_while", "late"):
@@ -294,8 +321,10 @@ class SimulatedWorkers:
                 state.dying = True
             end = told.events[-1]
             assert isinstance(end, (BatchFinished, BatchRaised)), "a batch ends with its end"
-            events[-1] = end._replace(busy_s=span_s)
-            if batch.room is not None and fault in (None, "hang"):
+            state.leaked += batch.count
+            own_bytes = 0 if self._plan.stages[state.stage].recycle_above is None else state.leaked
+            events[-1] = end._replace(busy_s=span_s, own_bytes=own_bytes)
+            if batch.room is not None and fault in (None, "hang", "put_off"):
                 self._rooms[batch.batch] = batch.room
                 self._tell_until_paused(worker, batch, [*told.events[:-1], events[-1]], span_s)
                 return
@@ -357,6 +386,7 @@ class SimulatedWorkers:
         state.paused.clear()
         state.resumed.clear()
         state.ready = state.running = state.dying = False
+        state.leaked = 0
         state.batches.clear()
 
     @staticmethod
@@ -394,10 +424,11 @@ class SimulatedWorkers:
     def _tell(self, worker: int, span_s: float, events: Sequence[Event]) -> None:
         """Tell events one after the other within a span, the last one at its end."""
         moments = sorted(self._random.random() for _ in events[1:])
+        life = self._workers[worker].life
         tie = self._random.random()  # the same for all, so that they keep their order
         for part, event in zip([*moments, 1.0], events, strict=True):
             time_s = self._timeline.now_s + part * span_s
-            self._timeline.add(time_s, Heard(worker, event), tie)
+            self._timeline.add(time_s, Heard(worker, event, life=life), tie)
 
     def _tell_late(self, worker: int, span_s: float, events: Sequence[BatchEvent]) -> None:
         """Tell events, in their order, some time after a span's end."""

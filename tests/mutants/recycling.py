@@ -1,0 +1,54 @@
+"""Planted faults of workers that are replaced from time to time: too early, too late, or with work in hand."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+RECYCLING: Final = (
+    Mutant(
+        "a worker that is to be replaced is given more",
+        "dispatch/pool.py",
+        "return self.ready and not self.leaving",
+        "return self.ready",
+        ("recycle",),
+    ),
+    Mutant(
+        "a worker is replaced while it runs a batch",
+        "dispatch/recycling.py",
+        "if worker.batches or worker.paused or not wanted",
+        "if worker.paused or not wanted",
+        ("recycle",),
+    ),
+    Mutant(
+        "a worker is replaced while a generator waits at it",
+        "dispatch/recycling.py",
+        "if worker.batches or worker.paused or not wanted",
+        "if worker.batches or not wanted",
+        ("recycle",),
+        case="a-generator-at-a-worker-that-is-replaced",
+    ),
+    Mutant(
+        "what a worker was sent is counted on after its death",
+        "dispatch/recycling.py",
+        "        if worker.number in self._lives:\n            self._renew(worker)",
+        "        pass",
+        ("recycle",),
+    ),
+    Mutant(
+        "how large a worker is does not matter",
+        "dispatch/recycling.py",
+        "if above is not None and own_bytes > above:",
+        "if False:",
+        ("recycle",),
+    ),
+    Mutant(
+        "a worker that is to be replaced does not help the oldest root either",
+        "dispatch/core.py",
+        "idle = (w for w in pool.workers if w.ready and not w.batches)",
+        "idle = (w for w in pool.workers if w.open and not w.batches)",
+        ("stand-still",),
+        case="the-oldest-root-at-a-worker-that-leaves",
+    ),
+)
