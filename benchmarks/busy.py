@@ -18,7 +18,7 @@ from benchmarks.report import Report
 
 BATCH = 8
 BUSY_SHARE = 0.97
-BATCHES = {"1ms": (0.001, 3000), "5ms": (0.005, 800), "20ms": (0.02, 200), "1s": (1.0, 5)}
+BATCHES = {"1ms": (0.001, 2000), "5ms": (0.005, 600), "20ms": (0.02, 150), "1s": (1.0, 4)}
 """By case: seconds a batch, and how many."""
 SLOW_FACTOR = 4.0
 
@@ -36,7 +36,7 @@ def shapes(quick: bool) -> dict[str, Shape]:
     found["5ms-loaded"] = Shape(
         counts=(BATCH,) * documents, batch=BATCH, batch_s=0.005, source_s=0.002
     )
-    documents = max(20, int(600 * share))
+    documents = max(20, int(400 * share))
     found["unequal"] = Shape(
         counts=(BATCH,) * documents,
         batch=BATCH,

@@ -7,7 +7,7 @@ of the peers, so that a machine that others use too does not favour anybody; med
     --no-peers       Fanfold alone
     --peers=A,B      only these of rayorch, ray-data, daft
     --case=A,B       only these cases
-    --repeat=N       how often each peer runs each case (default 2)
+    --repeat=N       how often each peer runs each case (default 2, of memory 1)
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Options:
     repeat: int = 2
 
     @classmethod
-    def of(cls, arguments: Sequence[str]) -> Options:
-        """From the command line.
+    def of(cls, arguments: Sequence[str], repeat: int = 2) -> Options:
+        """From the command line, with a benchmark's own default for ``--repeat``.
 
         >>> Options.of(["--quick", "--no-peers", "--case=5ms"])
         Options(quick=True, peers=(), cases=frozenset({'5ms'}), repeat=1)
         """
-        options = cls()
+        options = cls(repeat=repeat)
         for argument in arguments:
             name, _, value = argument.lstrip("-").partition("=")
             words = tuple(value.split(","))

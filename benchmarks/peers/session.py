@@ -26,7 +26,7 @@ from tools.environment import ROOT, Environment
 
 PEERS = {"rayorch": "rayorch", "ray-data": "ray_data", "daft": "daft"}
 """The peers by the names that reports have for them, with those of their modules."""
-START_LIMIT_S = 120
+START_LIMIT_S = 180
 END_LIMIT_S = 10
 SETTINGS = {
     "RAY_worker_niceness": "0",

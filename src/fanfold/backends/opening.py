@@ -36,8 +36,8 @@ class Collected:
             for rows, stream in zip(opening.rows, opening.expansion.streams, strict=True)
         ]
         """Where each child goes, and which output of it."""
-        self.room: float = delivery.room()
-        """How many more of the usual size should be released together with what is there."""
+        self.room, self.share = delivery.room()
+        """How much more should be released together with what is there, and what each takes of it at least."""
 
     def settle(self) -> None:
         """Put down how many there are; before a flush, and at the end."""
