@@ -525,13 +525,13 @@ def an_unknown_option(document: Any) -> Any:
 
 
 @told("""
-    FF103 pipeline 'an_option_that_comes_later', line 2: stage 'read': the option 'schedule' is not
+    FF103 pipeline 'an_option_that_comes_later', line 2: stage 'read': the option 'persist' is not
     available yet. Leave it out; this version has batch_size, batch_bytes, batch_by, linger_s, replicas, cpus,
     gpus, memory, recycle_after, recycle_above, outputs, method, workers, retries, on_error, probe,
     max_in_flight, identities.
 """)
 def an_option_that_comes_later(document: Any) -> Any:
-    return ff.stage(read.target, schedule="fair")(document)
+    return ff.stage(read.target, persist=True)(document)
 
 
 @told("""
@@ -541,15 +541,6 @@ def an_option_that_comes_later(document: Any) -> Any:
 """)
 def a_thread_with_a_gpu(document: Any) -> Any:
     return ff.stage(read.target, gpus=0.5, workers="thread")(document)
-
-
-@told("""
-    FF102 pipeline 'one_and_a_half_gpus', line 2: stage 'read': gpus=1.5 is neither a whole number
-    of GPUs nor a share of one. A replica has whole GPUs (gpus=2), or a share of one (gpus=0.5); one and
-    a half cannot be had.
-""")
-def one_and_a_half_gpus(document: Any) -> Any:
-    return ff.stage(read.target, gpus=1.5)(document)
 
 
 @told("""
