@@ -218,7 +218,9 @@ class Failure:
 
     def as_dict(self) -> Mapping[str, Any]:
         """Plain JSON-ready form, as ``failures.jsonl`` holds it."""
-        return asdict(self)
+        found = asdict(self)
+        del found["after_s"]  # it says when to go on, and nobody goes on from here
+        return found
 
 
 def _text(thing: object) -> str:

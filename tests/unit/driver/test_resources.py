@@ -199,7 +199,7 @@ def test_what_cannot_run_is_refused_before_any_input_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(VISIBLE, "")
-    impossible: tuple[Any, ...] = (
+    impossible: tuple[dict[str, Any], ...] = (
         {"gpus": 1},
         {"cpus": usable_cores() + 1},
         {"memory": "1000TB"},
