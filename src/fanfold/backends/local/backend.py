@@ -514,6 +514,7 @@ class LocalBackend:
             member.retired.discard(ended.pid)
             if member.channel is None:
                 self._fork(member)
+                self._flush()  # the poll that hears of it goes on
             elif (started := member.take_held_back()) is not None:
                 self._told.append(started._replace(time_s=time.monotonic()))
             return
