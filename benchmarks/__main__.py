@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,6 +45,8 @@ def main(arguments: Sequence[str]) -> int:
         for name, purpose in benches.items():
             print(f"  {name:<12}{purpose}")
         return 0
+    # What a benchmark has started is ended by its own contexts, also if it is told to stop.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     for name in names:
         report = Report(name, as_json=as_json)
         importlib.import_module(f"benchmarks.{name}").run(report, own_options)

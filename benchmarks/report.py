@@ -2,7 +2,8 @@
 
 Owns the columns: ``bench, case, system, metric, value, unit, target, met``. As JSON they are one object a
 line, printed as soon as it is known; for people a table at the end of each benchmark. ``target`` and
-``met`` are null where there is nothing to reach. Knows no benchmark.
+``met`` are null where there is nothing to reach. What a system cannot do is a line too: its metric is
+``not_measured``, its value null, and the words stand where others have their unit. Knows no benchmark.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict, dataclass, fields
-from typing import Literal, TextIO
+from typing import Final, Literal, TextIO
 
 Better = Literal["higher", "lower"]
+NOT_MEASURED: Final = "not_measured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Measurement:
     case: str
     system: str
     metric: str
-    value: float
+    value: float | None
     unit: str
     target: float | None = None
     met: bool | None = None
@@ -74,14 +76,28 @@ class Report:
         if self.as_json:
             self._print(measurement.as_json())
 
+    def missing(self, case: str, system: str, why: str) -> None:
+        """Say why there is nothing to report of a system; a person is told at once."""
+        self.note(f"{case}: no {system}, {why}")
+        measurement = Measurement(self.bench, case, system, NOT_MEASURED, None, why)
+        self.measurements.append(measurement)
+        if self.as_json:
+            self._print(measurement.as_json())
+
     def note(self, text: str) -> None:
         """Tell a person how it goes, apart from the results."""
         print(f"{self.bench}: {text}", file=sys.stderr, flush=True)
 
     def finish(self) -> None:
         """Print the table, unless each measurement was printed as it came."""
-        if not self.as_json and self.measurements:
-            self._print(table(self.measurements))
+        if self.as_json:
+            return
+        measured = [one for one in self.measurements if one.metric != NOT_MEASURED]
+        if measured:
+            self._print(table(measured))
+        for one in self.measurements:
+            if one.metric == NOT_MEASURED:
+                self._print(f"{one.bench} {one.case}: no {one.system}, {one.unit}")
 
     def _print(self, text: str) -> None:
         print(text, file=self._output or sys.stdout, flush=True)

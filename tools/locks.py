@@ -16,7 +16,8 @@ from tools.environment import REQUIREMENTS, ROOT, Environment, say
 
 OLDEST_PYTHON = "3.11"
 HEADER = "# Made by `./dev lock`; do not edit.\n"
-# Each lock is resolved under the ones before it, so that all of them fit into one environment.
+# `dev` and `docs` are resolved under the ones before them, so that all fit into one environment; `lock` and
+# `peers` have environments of their own.
 INPUTS = {
     "runtime": ("requirements/runtime.in", "pyproject.toml", "--extra", "documents"),
     "dev": ("requirements/dev.in", "--constraint", "requirements/runtime.txt"),
@@ -25,6 +26,7 @@ INPUTS = {
         *("--constraint", "requirements/dev.txt"),
     ),
     "lock": ("requirements/lock.in",),
+    "peers": ("requirements/peers.in",),
 }
 
 

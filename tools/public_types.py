@@ -33,9 +33,15 @@ def incomplete(report: dict[str, Any]) -> Iterator[str]:
         known = symbol["isTypeKnown"] and not symbol["isTypeAmbiguous"]
         if symbol["isExported"] and not known and is_public(symbol["name"]):
             for diagnostic in symbol["diagnostics"]:
-                line = diagnostic["range"]["start"]["line"] + 1
                 message = diagnostic["message"].partition("\n")[0]
-                yield f"{diagnostic['file']}:{line} {symbol['name']}: {message}"
+                yield f"{_place(diagnostic)}{symbol['name']}: {message}"
+
+
+def _place(diagnostic: dict[str, Any]) -> str:
+    """Where it is; what is inherited has no place of its own."""
+    if "range" not in diagnostic:
+        return ""
+    return f"{diagnostic['file']}:{diagnostic['range']['start']['line'] + 1} "
 
 
 def is_public(name: str) -> bool:

@@ -128,8 +128,8 @@ class RetryLater(Exception):
                 f"RetryLater: after_s={after_s!r} is not a number of seconds from 0 on"
             )
         super().__init__(after_s, cause)
-        self.after_s = float(after_s)
-        self.cause = cause
+        self.after_s: float = float(after_s)
+        self.cause: str | BaseException = cause
 
     def __str__(self) -> str:
         again = f"to be asked again in {self.after_s:g} s"
@@ -218,7 +218,9 @@ class Failure:
 
     def as_dict(self) -> Mapping[str, Any]:
         """Plain JSON-ready form, as ``failures.jsonl`` holds it."""
-        return asdict(self)
+        found = asdict(self)
+        del found["after_s"]  # it says when to go on, and nobody goes on from here
+        return found
 
 
 def _text(thing: object) -> str:

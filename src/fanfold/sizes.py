@@ -23,6 +23,8 @@ _TEXTS: Final = frozenset({str, bytes, bytearray})
 _UNITS: Final = {
     **{f"{prefix}B": 1000**power for power, prefix in enumerate(("", "K", "M", "G", "T"))},
     **{f"{prefix}IB": 1024**power for power, prefix in enumerate(("K", "M", "G", "T"), 1)},
+    **{prefix: 1000**power for power, prefix in enumerate(("K", "M", "G", "T"), 1)},
+    **{f"{prefix}I": 1024**power for power, prefix in enumerate(("K", "M", "G", "T"), 1)},
 }
 _WRITTEN: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 

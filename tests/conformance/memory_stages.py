@@ -32,6 +32,20 @@ def page_of(page: bytes) -> int:
     return int(number)
 
 
+class Opener:
+    """The same from a class whose method returns an iterator: nobody knows before it runs."""
+
+    def __call__(self, document: dict[str, Any]) -> Iterator[bytes]:
+        made: Iterator[bytes] = blobs.target(document)
+        return made
+
+
+@ff.pipeline(level="document")
+def returned(document: ff.Port[dict[str, Any]]) -> ff.Port[list[int]]:
+    opened = ff.stage(Opener)()
+    return ff.gather(page_of(ff.expand(opened(document), "page")))
+
+
 @ff.pipeline(level="document")
 def pages(document: ff.Port[dict[str, Any]]) -> ff.Port[list[int]]:
     return ff.gather(page_of(ff.expand(blobs(document), "page")))

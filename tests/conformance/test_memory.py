@@ -12,7 +12,7 @@ import pytest
 from fanfold.backends.base import Backend
 from fanfold.backends.inline import InlineBackend
 from fanfold.backends.local.backend import LocalBackend
-from tests.conformance.memory_stages import BLOB_BYTES, pages, whole
+from tests.conformance.memory_stages import BLOB_BYTES, pages, returned, whole
 
 GIANT = 100_000
 """Pages that would take 10 GB."""
@@ -40,10 +40,13 @@ def given(folder: Path, pages: int) -> int:
     return int((folder / f"closed-{pages}").read_text())
 
 
+@pytest.mark.parametrize("pipeline", [pages, returned], ids=["yields", "returns"])
 def test_the_report_tells_what_was_allowed_what_was_taken_and_who_waited(
-    backend: Callable[[], Backend], tmp_path: Path
+    backend: Callable[[], Backend], tmp_path: Path, pipeline: Any
 ) -> None:
-    report = pages.run([document(tmp_path, 20)], backend=backend(), memory=BUDGET, progress=False)
+    report = pipeline.run(
+        [document(tmp_path, 20)], backend=backend(), memory=BUDGET, progress=False
+    )
     assert report.ok and report.levels["page"] == 20
     assert report.memory.budget_bytes == BUDGET
     assert BLOB_BYTES <= report.memory.peak_bytes <= BUDGET + 1.2 * BLOB_BYTES

@@ -117,7 +117,7 @@ def test_a_wait_that_nobody_waits_for_fails_the_item(server):
 
 
 @pytest.mark.parametrize("rate", [200, "200/s"])
-def test_a_rate_holds_for_all_replicas_and_all_is_answered(server, rate):
+def test_with_a_rate_all_is_answered_and_asked_once(server, rate):
     pipeline = asking(max_in_flight=8, replicas=2, rate_limit=rate)
     assert answers(pipeline, server, DOCUMENTS[:3]) == upper(DOCUMENTS[:3])
     assert set(server.arrived.values()) == {1}

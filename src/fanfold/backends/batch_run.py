@@ -350,7 +350,7 @@ class BatchRun:
         whole: list[list[Any]] = [[] for _ in range(self._outputs)]
         collected = Collected(task, delivery)
         targets, single = collected.targets, self._outputs == 1
-        room = min(collected.room, self._left())
+        room, share = min(collected.room, self._left()), collected.share
         given = 0
         try:
             for child in children:
@@ -370,7 +370,7 @@ class BatchRun:
                     continue
                 for append, position in targets:
                     append(parts[position])
-                room -= 1 + apparent_bytes(parts[0]) / BYTES_PER_CHILD
+                room -= max(share, 1 + apparent_bytes(parts[0]) / BYTES_PER_CHILD)
                 if room <= 0 or clock() >= self._due_s:
                     collected.settle()
                     self._flush(task)
@@ -382,7 +382,8 @@ class BatchRun:
                     if self._trimmed >> task & 1:
                         raise left_out()
                     collected = Collected(task, delivery)
-                    targets, room = collected.targets, min(collected.room, self._left())
+                    targets, share = collected.targets, collected.share
+                    room = min(collected.room, self._left())
         finally:
             collected.settle()
             close(children)

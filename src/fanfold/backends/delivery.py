@@ -128,16 +128,18 @@ class Delivery:
         """Whether anyone needs the whole values that tasks return."""
         return bool(self._items)
 
-    def room(self) -> float:
-        """How many more children of their usual size should be released together with those collected."""
-        room: float = RELEASE_CHILDREN
+    def room(self) -> tuple[float, float]:
+        """How much more should be released together with what was collected, in :data:`BYTES_PER_CHILD`, and
+        what a child is taken for at least: what its kind took lately."""
+        room, share = float(RELEASE_CHILDREN), 1.0
         for opening in self.openings:
             stored = [s.port for s in opening.expansion.streams if s.stored]
             usual = sum(map(self._values.row_bytes, stored))
             if stored:
                 room = min(room, RELEASE_BYTES / usual if usual else FIRST_CHILDREN)
+                share = max(share, 1 + usual / BYTES_PER_CHILD)
         waiting = max((len(opening.rows[0]) for opening in self.openings), default=0)
-        return room - waiting
+        return (room - waiting) * share, share
 
     def done(self, values: Sequence[Any]) -> None:
         """The next task has these outputs."""

@@ -36,8 +36,11 @@ class Collected:
             for rows, stream in zip(opening.rows, opening.expansion.streams, strict=True)
         ]
         """Where each child goes, and which output of it."""
-        self.room: float = delivery.room()
-        """How many more of the usual size should be released together with what is there."""
+        room, share = delivery.room()
+        self.room: float = room
+        """How much more should be released together with what is there."""
+        self.share: float = share
+        """What each takes of that at least."""
 
     def settle(self) -> None:
         """Put down how many there are; before a flush, and at the end."""

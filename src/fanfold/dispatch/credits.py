@@ -75,12 +75,16 @@ class Credits:
             )
             for call in plan.calls()
         }
-        self._generators = {
+        self._expanding = {
             call.index
             for call in plan.calls()
-            if plan.stages[call.stage].generator
+            if plan.stages[call.stage].batch_size is None
             and not plan.stages[call.stage].asynchronous
             and any(s.stored for e in plan.streams[call.index].expansions for s in e.streams)
+        }
+        """Calls that may turn out to generate: what a function returns may be an iterator."""
+        self._generators = {
+            index for index in self._expanding if plan.stages[plan.call(index).stage].generator
         }
         self._usual_root: float | None = None
         self.hungry: dict[int, None] = {}
@@ -138,7 +142,7 @@ class Credits:
         usual = 0.0 if overdraft else self._usual.get(call, self._assumed)
         generates = call in self._generators
         expected = int(min(usual * items, self._room) if generates else usual * items)
-        room = max(1, expected) if generates else None
+        room = max(1, expected) if call in self._expanding else None
         self._promises[batch] = _Promise(call, items, expected, room=room or 0)
         self._promised += expected
         return room
@@ -176,6 +180,7 @@ class Credits:
         promise = self._promises.get(batch)
         if promise is None or room < promise.room:
             return False
+        self._generators.add(promise.call)
         promise.items = items
         self._promised -= promise.left
         promise.left = 0

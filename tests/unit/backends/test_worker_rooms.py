@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import fanfold as ff
-from fanfold.protocol import BatchFinished, BatchPaused, ItemRun, RunBatch
+from fanfold.backends.inline import MemoryValues
+from fanfold.protocol import BatchFinished, BatchPaused, ChildrenReleased, ItemRun, Rows, RunBatch
 from tests.backends import CALL, Rig, Told, call_plan
 
 CHILDREN = [[(0, ())]]
@@ -208,3 +209,39 @@ def test_the_time_of_a_batch_is_that_of_its_turns() -> None:
     rig.grant(batch, 9 * SIZE)
     (finished,) = rig.told(batch).of(BatchFinished)
     assert finished.busy_s == pytest.approx(4.0)
+
+
+class Measured(MemoryValues):
+    """Knows how large rows were, as a store of blocks does."""
+
+    usual = 0
+
+    def put(self, port: int, rows: Sequence[Any]) -> Rows:
+        if port:
+            self.usual = sum(map(len, rows)) // len(rows)
+        return super().put(port, rows)
+
+    def row_bytes(self, port: int) -> int:
+        return self.usual
+
+
+@pytest.mark.parametrize(
+    ("size", "most"), [(1_000_000, 5), (100_000, 42), (1_024, 4_096), (10, 4_096)]
+)
+def test_so_many_children_are_released_together_as_make_some_megabytes(
+    size: int, most: int
+) -> None:
+    def many(n: int) -> Iterator[bytes]:
+        for _ in range(n):
+            yield bytes(size)
+
+    rig = Rooms(many)
+    rig.values = rig.runner._values = Measured()
+    _, ended = rig.begin([3 * most], 1 << 40)
+    released = [
+        sum(event.counts)
+        for events in rig.flushes
+        for event in events
+        if isinstance(event, ChildrenReleased)
+    ]
+    assert ended and max(released) == most, released

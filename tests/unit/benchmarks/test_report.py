@@ -35,6 +35,27 @@ def test_a_table_for_people_has_aligned_columns():
     assert second.endswith("NO")
 
 
+def test_what_a_system_cannot_do_stands_below_the_table_and_in_json():
+    output = io.StringIO()
+    report = Report("fill", output=output)
+    report.add("growing", "batch_fill", 1, "1")
+    report.missing("growing", "peer", "it has no sinks")
+    report.finish()
+    *_, last = output.getvalue().splitlines()
+    assert len(output.getvalue().splitlines()) == 3
+    assert last == "fill growing: no peer, it has no sinks"
+    assert json.loads(report.measurements[-1].as_json()) == {
+        "bench": "fill",
+        "case": "growing",
+        "system": "peer",
+        "metric": "not_measured",
+        "value": None,
+        "unit": "it has no sinks",
+        "target": None,
+        "met": None,
+    }
+
+
 def test_nothing_is_printed_where_nothing_was_measured():
     output = io.StringIO()
     Report("empty", output=output).finish()

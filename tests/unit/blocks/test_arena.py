@@ -102,12 +102,16 @@ def test_a_limit_is_kept(descriptor):
     writer.allocate(20_000)
 
 
-def test_what_the_machine_does_not_have_is_refused_before_it_is_touched(descriptor, monkeypatch):
+def test_what_the_machine_does_not_have_is_refused_before_it_is_touched(monkeypatch, tmp_path):
     monkeypatch.setattr(arena, "available_bytes", lambda: 64 * 1024 * 1024)
-    writer = Writer(descriptor)
+    in_memory, on_disk = create("test"), create("test", directory=str(tmp_path))
+    writer = Writer(in_memory)
     with pytest.raises(MemoryError, match="available"):
         writer.allocate(65 * 1024 * 1024)
     writer.allocate(1_000)
+    Writer(on_disk).allocate(65 * 1024 * 1024)  # a disk has room of its own
+    os.close(in_memory)
+    os.close(on_disk)
 
 
 def test_a_full_disk_is_an_error_and_no_signal(tmp_path, monkeypatch):

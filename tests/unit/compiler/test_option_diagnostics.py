@@ -77,11 +77,20 @@ def a_time_that_is_none(document: Any) -> Any:
 
 
 @told("""
-    FF102 pipeline 'an_option_that_is_no_count', line 2: stage 'read': replicas=0 is not a whole
-    number of at least 1.
+    FF102 pipeline 'an_option_that_is_no_count', line 2: stage 'read': probe=0 is not a whole number
+    of at least 1.
 """)
 def an_option_that_is_no_count(document: Any) -> Any:
-    return ff.stage(read.target, replicas=0)(document)
+    return ff.stage(read.target, probe=0)(document)
+
+
+@told("""
+    FF102 pipeline 'no_number_of_replicas', line 2: stage 'read': replicas=(4, 1) is no number of
+    replicas. Give a whole number from 1 on, the fewest and the most as (1, 8), or "auto": then
+    their number follows the measured work.
+""")
+def no_number_of_replicas(document: Any) -> Any:
+    return ff.stage(read.target, replicas=(4, 1))(document)
 
 
 @told("""

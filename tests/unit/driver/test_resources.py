@@ -199,12 +199,12 @@ def test_what_cannot_run_is_refused_before_any_input_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(VISIBLE, "")
-    refused: list[dict[str, Any]] = [
+    impossible: tuple[dict[str, Any], ...] = (
         {"gpus": 1},
         {"cpus": usable_cores() + 1},
         {"memory": "1000TB"},
-    ]
-    for options in refused:
+    )
+    for options in impossible:
         stage = ff.stage(len, name="greedy", **options)
         greedy = ff.pipeline(lambda item: stage(item))  # noqa: B023  # traced at once
         with pytest.raises(SetupError, match=r"FF432 .*'greedy'"):

@@ -37,7 +37,7 @@ def statistics(**roots: int) -> Statistics:
         levels={"document": 10, "page": 91},
         roots=roots,
         admitted=10,
-        workers=[WorkerTimes(0, "Ocr[0]", "idle", 1.0, 2.0, {"no input": 0.5}, 1)],
+        workers=[WorkerTimes(0, "Ocr[0]", "idle", 1.0, 2.0, {"no input": 0.5}, 1, 2)],
         budget_bytes=1000,
         peak_bytes=900,
         pauses=3,
@@ -112,6 +112,7 @@ def test_the_schema_that_programs_build_on(tmp_path):
         *("first_worker_s", "first_root_s", "root_level", "admitted", "duplicates", "roots"),
         *("unreadable", "memory"),
         *("levels", "calls", "workers", "failures", "stopped", "outputs", "run_dir"),
+        "notes",
     }
     assert set(data["calls"][0]) == {
         *("name", "stage", "level", "done", "dropped", "failed", "suppressed"),
@@ -124,6 +125,7 @@ def test_the_schema_that_programs_build_on(tmp_path):
             "busy_s": 2.0,
             "idle_s": {"no input": 0.5},
             "restarts": 1,
+            "recycled": 2,
         }
     ]
     assert data["failures"][0]["example"]["key"] == "a.pdf"
@@ -141,12 +143,15 @@ def test_the_summary_says_what_failed_where_and_where_things_are():
             stopped=Stopped("FF316", "the source raised"),
             outputs=["out/records.jsonl"],
             run_dir="out/.fanfold/r1",
+            notes=["stage 'Ocr' has 2 replicas and not 3"],
         )
     )
     assert text.splitlines() == [
         "to_text: 10 × document in 1 min 15 s: 8 done, 2 failed",
         "  91 × page",
         "  Ocr counted: words 1,234, empty 1",
+        "  recycled: 2 workers",
+        "  note: stage 'Ocr' has 2 replicas and not 3",
         "  left out for a key that had come before: 3",
         "  left out because the source could not read them: 1,200",
         "  2 failures:",

@@ -448,7 +448,6 @@ class LocalBackend:
                         self._hear_threads(bell)
                     case Member() as member:
                         self._serve(member, mask)
-            self._flush()  # of processes that were made just now
             if not ready and deadline_s is not None and time.monotonic() >= deadline_s:
                 break
         events, self._told = self._told, []
@@ -535,6 +534,7 @@ class LocalBackend:
             if member.channel is None:
                 if not member.parked:
                     self._fork(member)
+                    self._flush()  # the poll that hears of it goes on
             elif (started := member.take_held_back()) is not None:
                 self._told.append(started._replace(time_s=time.monotonic()))
             return

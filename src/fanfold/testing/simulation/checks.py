@@ -6,6 +6,7 @@ the engine's insides become.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -263,7 +264,8 @@ def over_the_limits(plan: Plan, run: ObservedRun, workers: SimulatedWorkers) -> 
             if len(groups) > 1 or NO_GROUP in groups:
                 yield Violation("limits", f"{stage.name} was sent items of the groups {groups}")
         if stage.batch_cost is not None and batch.count > 1:
-            total = sum(costs_of(stage.batch_cost, workers.read(batch.columns[0])))
+            values = workers.read(_without_defaults(batch.columns[0]))
+            total = sum(costs_of(stage.batch_cost, [value for value in values if value is not ...]))
             if total > (stage.max_batch_cost or 0):
                 yield Violation("limits", f"{stage.name} was sent items that cost {total} at once")
         if stage.batch_bytes is not None and batch.count > 1:
@@ -272,6 +274,15 @@ def over_the_limits(plan: Plan, run: ObservedRun, workers: SimulatedWorkers) -> 
             size = sum(row_sizes([value])[0] for value in values)
             if size > stage.batch_bytes:
                 yield Violation("limits", f"{stage.name} was sent {size} bytes at once")
+
+
+def _without_defaults(column: Any) -> Any:
+    """A column with an ellipsis for each default of a merge: these cost nothing."""
+    if not isinstance(column, tuple):
+        return column
+    if column and column[0] == "const":
+        return ("const", pickle.dumps(...), column[2])
+    return tuple(map(_without_defaults, column))
 
 
 def _rows_read(column: Column) -> set[tuple[Any, int]]:

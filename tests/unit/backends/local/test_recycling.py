@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -41,22 +42,8 @@ class Numbered:
         return self.number, item
 
 
-class MetAtItsEnd(Numbered):
-    """The first one ends only when the second one is being made, and that one is made only then."""
-
-    def __init__(self, folder: str, meeting: str) -> None:
-        super().__init__(folder)
-        self.meeting = meeting
-        if self.number == 1:
-            os.close(os.open(meeting, os.O_WRONLY))  # waits for the other end
-
-    def close(self) -> None:
-        if self.number == 0:
-            os.close(os.open(self.meeting, os.O_RDONLY))
-
-
-class EndedBefore(Numbered):
-    """Asks whether the one before it has ended."""
+class NeverEnds(Numbered):
+    """The first one; the second one asks whether it has ended."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(folder)
@@ -69,19 +56,17 @@ class EndedBefore(Numbered):
                 return
             self.alone = False
 
-    def __call__(self, item: Any) -> tuple[int, Any]:
+    def __call__(self, item: Any) -> tuple[int, bool]:
         return self.number, self.alone
+
+    def close(self) -> None:
+        if self.number == 0:
+            threading.Event().wait()
 
 
 class KilledAtItsEnd(Numbered):
     def close(self) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
-
-
-class NeverEnds(Numbered):
-    def close(self) -> None:
-        if self.number == 0:
-            threading.Event().wait()
 
 
 def run(stage: Any, items: int) -> tuple[list[Any], ff.Report]:
@@ -90,14 +75,6 @@ def run(stage: Any, items: int) -> tuple[list[Any], ff.Report]:
     found = list(pipeline.stream(range(items)))
     assert [result.status for result in found] == [ff.Status.DONE] * items
     return [result.value for result in found], pipeline.run(range(items), progress=False)
-
-
-def numbers(stage: Any, items: int) -> list[int]:
-    """Which object had each item; every item is there once, in order."""
-    pipeline = ff.pipeline(lambda item: stage(item))
-    results = [result.value for result in pipeline.stream(range(items))]
-    assert [item for _, item in results] == list(range(items))
-    return [number for number, _ in results]
 
 
 def test_a_stage_that_leaks_is_replaced_by_size_and_nothing_is_lost() -> None:
@@ -122,24 +99,6 @@ def test_a_size_that_a_worker_has_from_the_start_is_refused() -> None:
         run(ff.stage(leak, recycle_above="1MB"), 1)
 
 
-def test_a_new_one_is_made_while_the_old_one_ends(tmp_path: Path) -> None:
-    (made := tmp_path / "made").mkdir()
-    os.mkfifo(meeting := tmp_path / "meeting")
-    stage = ff.stage(MetAtItsEnd, recycle_after=2)(str(made), str(meeting))
-    assert numbers(stage, 4) == [0, 0, 1, 1]
-
-
-@pytest.mark.parametrize("scarce", [{"memory": "1MB"}, {"gpus": 1}])
-def test_what_is_scarce_is_let_go_first(
-    scarce: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    stage = ff.stage(EndedBefore, recycle_after=2, **scarce)(str(tmp_path))
-    pipeline = ff.pipeline(lambda item: stage(item))
-    results = [result.value for result in pipeline.stream(range(6))]
-    assert results == [(0, True), (0, True), (1, True), (1, True), (2, True), (2, True)]
-
-
 def test_whatever_an_old_one_does_at_its_end_is_no_death(tmp_path: Path) -> None:
     stage = ff.stage(KilledAtItsEnd, recycle_after=2)(str(tmp_path))
     pipeline = ff.pipeline(lambda item: stage(item))
@@ -148,12 +107,23 @@ def test_whatever_an_old_one_does_at_its_end_is_no_death(tmp_path: Path) -> None
     assert [(w.recycled, w.restarts) for w in report.workers] == [(2, 0)]
 
 
-def test_one_that_never_ends_is_killed(tmp_path: Path) -> None:
-    """After the five seconds that a ``close()`` has."""
-    stage = ff.stage(NeverEnds, recycle_after=2, memory="1MB")(str(tmp_path))
-    assert numbers(stage, 4) == [0, 0, 1, 1]
-    with pytest.raises(ProcessLookupError):
-        os.kill(int((tmp_path / "0").read_text()), 0)
+@pytest.mark.parametrize(
+    "scarce",
+    [{}, {"memory": 1}, {"gpus": Fraction(1, 2)}, {"recycle_above": 10**12}],
+    ids=["nothing", "memory", "gpus", "size"],
+)
+def test_another_is_made_while_the_old_one_ends_or_if_they_hold_what_is_scarce_after_it(
+    scarce: dict[str, Any], tmp_path: Path
+) -> None:
+    """This one never ends, so it is killed after the five seconds that a ``close()`` has."""
+    plan = call_plan(NeverEnds, args=(str(tmp_path),), **scarce)
+    with Session(LocalBackend(), plan) as session:
+        assert session.run([5]).values == {0: (0, True)}
+        session.backend.recycle(0)
+        session.wait(WorkerStarted)
+        with pytest.raises(ProcessLookupError):  # it is given work when the old one has ended
+            os.kill(int((tmp_path / "0").read_text()), 0)
+        assert session.run([6]).values == {0: (1, bool(scarce))}
 
 
 def test_what_the_old_one_made_is_there_and_its_place_is_not_used_again() -> None:
