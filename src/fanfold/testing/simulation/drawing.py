@@ -153,8 +153,8 @@ def _recycling(random: Random, sketch: Sketch) -> Sketch:
 
 
 def _scaled(random: Random, case: Case) -> Case:
-    """The same with replicas that follow the work, and the cores that they share, in a quarter of the cases."""
-    if random.random() > 0.25:
+    """The same with replicas that follow the work, and the cores that they share, in a seventh of the cases."""
+    if random.random() > 0.14:
         return case
     sketch = case.sketch
     taken = 0
@@ -165,7 +165,7 @@ def _scaled(random: Random, case: Case) -> Case:
         taken += least if chosen == bounds else 1 if chosen == "auto" else 0
         sketch = _with_stage(sketch, index, replace(stage, replicas=chosen))
     if len(sketch.roots) < MANY_ROOTS:  # for work that goes on for long enough to be measured
-        sketch = replace(sketch, roots=sketch.roots * random.choice((2, 8)))
+        sketch = replace(sketch, roots=sketch.roots * random.choice((1, 4)))
     cores, look_s = taken + random.choice((0, 1, 2, 4, 8)), random.choice(LOOKS_S)
     return replace(case, sketch=sketch, cores=cores, look_s=look_s)
 
