@@ -10,8 +10,8 @@ BATCHES: Final = (
     Mutant(
         "a batch costs more than it may",
         "engine/costs.py",
-        "            costs += [cost] * count\n",
-        "            costs += [cost, *[0.0] * (count - 1)]\n",
+        "            if here := members & items:\n                found",
+        "            if here := members & items & (items - 1):\n                found",
         ("limits",),
     ),
     Mutant(

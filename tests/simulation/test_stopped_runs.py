@@ -64,13 +64,19 @@ class Watched:
             self.run.dispatch(self.time_s)
             self.commit()
             if not self.run.over:
-                self.take_in(self.backend.poll(0 if self.run.admitted < self.roots else None))
+                due_s = self.run.due_s
+                more_comes = self.run.admitted < self.roots or due_s is not None
+                events = self.backend.poll(0 if more_comes else None)
+                if not events and due_s is not None:
+                    self.time_s = max(self.time_s, due_s)
+                self.take_in(events)
 
     def take_in(self, events: Iterable[Event | BackendEvent]) -> None:
         for event in events:
             assert not isinstance(event, BackendEvent), "there is no writer"
             if self.stopped:
                 return
+            self.time_s = max(self.time_s, event.time_s)
             self.hear(event)
             self.run.take_in(event)
             self.judge()
