@@ -42,6 +42,8 @@ from fanfold.testing.simulation.timeline import Timeline
 from fanfold.testing.simulation.workers import Heard, SimulatedWorkers
 from fanfold.testing.sketches import build, plan_of
 
+WAKES_IN_A_ROW: Final = 20
+"""So often the core may ask in vain to be woken at one moment."""
 THOROUGH_EVENTS: Final = 60
 """So many events are followed by a check of all invariants; of longer runs, evenly spread ones."""
 
@@ -128,6 +130,8 @@ class _Run:
         self._budget: Budget | None = None
         self._waiting = 0
         """Roots that the source has and nobody admitted yet."""
+        self._woken, self._woken_s = 0, -1.0
+        """How often in a row the core was woken, and when something happened last."""
         self.simulated = Simulated()
 
     # ------------------------------------------------------------------------------------- the loop
@@ -226,6 +230,10 @@ class _Run:
                 self._run.commit([thing.root], now_s)
             case _Wake():
                 self._note(thing)
+        again = isinstance(thing, _Wake) and now_s == self._woken_s
+        self._woken, self._woken_s = self._woken + 1 if again else 0, now_s
+        if self._woken > WAKES_IN_A_ROW:
+            self._demand([Violation("endless", f"it is to be woken at {now_s} s for ever")])
         self._commit_later()
         if self._is_checked():
             self._demand(broken_invariants(self._run))
