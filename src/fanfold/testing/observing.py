@@ -15,6 +15,7 @@ from typing import Any, Final
 from fanfold.backends.base import (
     Backend,
     BackendEvent,
+    WorkerSpec,
 )
 from fanfold.dispatch.core import Core
 from fanfold.dispatch.scaling import LOOK_S
@@ -116,8 +117,9 @@ class ObservedRun:
         self._keys = [str(position) for position in range(len(roots))] if keys is None else keys
         fitted = fewest(plan) if cores is None else fit(plan, LOCAL[0], Machine(cores, None))
         self.plan: Plan = fitted.plan
-        plan, self.cores = fitted.plan, fitted.cores
-        self.workers = worker_specs(fitted)
+        self.cores: int | None = fitted.cores
+        plan = fitted.plan
+        self.workers: Sequence[WorkerSpec] = worker_specs(fitted)
         self._core = Core(
             plan,
             self.workers,
