@@ -56,7 +56,7 @@ MEMBERSHIP: Final = (
         "engine/ledger.py",
         "skip = () if attempt == 1 else self._released(call, entries[0])",
         "skip = ()",
-        ("meaning",),
+        ("meaning", "again"),
     ),
     Mutant(
         "a ready item is forgotten",
