@@ -332,10 +332,11 @@ class Core:
         worker = self._worker_of.get(event.batch)
         if worker is None or event.batch not in worker.batches or self._credits is None:
             return
+        # What it has not begun it has given back, also if it goes on by now.
+        self._recycling.sent(worker, event.begun - self.machine.batches[event.batch].count)
         if not self._credits.paused(event.batch, event.begun, event.room):
             return
         worker.pause(event.batch)
-        self._recycling.sent(worker, event.begun - self.machine.batches[event.batch].count)
         self._pauses += 1
         if not worker.batches:
             worker.enter(NO_INPUT, event.time_s)
