@@ -167,7 +167,12 @@ def _scaled(random: Random, case: Case) -> Case:
     if len(sketch.roots) < MANY_ROOTS:  # for work that goes on for long enough to be measured
         sketch = replace(sketch, roots=sketch.roots * random.choice((1, 4)))
     cores, look_s = taken + random.choice((0, 1, 2, 4, 8)), random.choice(LOOKS_S)
-    return replace(case, sketch=sketch, cores=cores, look_s=look_s)
+    timing = replace(
+        case.timing,
+        item_s=tuple(random.choice(PACES_S[2:]) for _ in sketch.stages),
+        start_s=random.choice((0.0, 0.001, case.timing.start_s)),
+    )
+    return replace(case, sketch=sketch, timing=timing, cores=cores, look_s=look_s)
 
 
 def _with_stage(sketch: Sketch, index: int, stage: StageSketch) -> Sketch:
