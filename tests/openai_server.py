@@ -121,6 +121,12 @@ class ModelServer:
         self._loop = asyncio.get_running_loop()
         self._over, self._wanted, self._crowded = asyncio.Event(), asyncio.Event(), asyncio.Event()
         connections: set[asyncio.Task[None]] = set()
+        transports: set[asyncio.BaseTransport] = set()
+
+        class Connection(asyncio.StreamReaderProtocol):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                transports.add(transport)
+                super().connection_made(transport)
 
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = asyncio.current_task()
@@ -134,18 +140,26 @@ class ModelServer:
                 connections.discard(task)
                 writer.close()
 
-        server = await asyncio.start_server(connected, "127.0.0.1", self.port)
+        server = await self._loop.create_server(
+            lambda: Connection(asyncio.StreamReader(), connected), "127.0.0.1", self.port
+        )
         self.port = server.sockets[0].getsockname()[1]
         ticking = asyncio.create_task(self._tick())
         ready.set()
         await self._over.wait()
-        server.close()
+        for listening in server.sockets:  # a server that is closed loses whom it has just let in
+            self._loop.remove_reader(listening.fileno())
         ticking.cancel()
-        for _ in range(TURNS):  # who was just let in becomes a task only some turns later
+        while asyncio.all_tasks() - {asyncio.current_task()}:
             for task in list(connections):
                 task.cancel()
             await asyncio.sleep(0)
-        await asyncio.gather(ticking, *connections, return_exceptions=True)
+        for transport in transports:
+            assert isinstance(transport, asyncio.Transport)
+            transport.abort()  # what was not sent yet is not waited for
+        server.close()
+        for _ in range(TURNS):  # sockets are closed a turn later
+            await asyncio.sleep(0)
         self._waiting.clear()
         self._decoding.clear()
         self.in_flight = 0

@@ -462,7 +462,8 @@ class Core:
     ) -> None:
         if self._credits is not None:
             room = self._credits.begin(run.batch, run.call, run.count, overdraft=overdraft)
-            run = run._replace(room=room)
+            if room is not None:
+                run = run._replace(room=room)
         self._pools[worker.stage].begin(time_s)
         worker.take(run.batch, time_s, alone=alone)
         self._recycling.sent(worker, run.count)

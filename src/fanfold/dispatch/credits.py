@@ -115,6 +115,8 @@ class Credits:
             return wanted
         free = self.free_bytes
         usual = self._usual.get(call, self._assumed)
+        if 0 < usual * wanted <= free:
+            return wanted
         if call in self._generators:
             usual = min(usual, self._room)
         if usual <= 0:

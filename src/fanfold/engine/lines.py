@@ -4,8 +4,9 @@ Owns who is next, and nothing of what is done with who is. Items stand in *runs*
 with a sequence that says since when the first of them is ready.
 
 :class:`FairLine` is deficit round robin (Shreedhar and Varghese, "Efficient fair queuing using deficit round
-robin", 1995) with items of equal cost: each root with many ready items takes :data:`QUANTUM` of them and stands
-behind the others again. So a small document waits for a turn of those before it, not for all that they have.
+robin", 1995) with items of equal cost: each root with many ready items takes :data:`QUANTUM` of them, or a full
+batch, and stands behind the others again. So a small document waits for a turn of those before it, not for all
+that they have.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Run: TypeAlias = tuple[int, Chunk, int]
 """Since when its oldest item is ready, the chunk, and which of its items."""
 
 QUANTUM: Final = 64
-"""Items of one root that go before it is the turn of others."""
+"""Items of one root that go before it is the turn of others, at least."""
 
 
 class Line(Protocol):
@@ -116,6 +117,9 @@ class FairLine:
         self._turns: deque[_Turn] = deque()
         self._turn_of: dict[_Root, _Turn] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._turns or self._front)
+
     def __len__(self) -> int:
         return len(self._front) + len(self._turns)
 
@@ -126,7 +130,9 @@ class FairLine:
 
     def first(self) -> int | None:
         """See :class:`Line`."""
-        return next((run[0] for run in self), None)
+        if self._front:
+            return self._front[0][0]
+        return self._turns[0].runs[0][0] if self._turns else None
 
     def oldest(self) -> int | None:
         """See :class:`Line`."""
@@ -134,7 +140,7 @@ class FairLine:
 
     def join(self, chunk: Chunk, bits: int, after: int) -> bool:
         """See :class:`Line`."""
-        root = _only_root(chunk, bits)
+        root = None if self._has_small_families(chunk) else _only_root(chunk, bits)
         if root is not None:
             turn = self._turn_of.get(root)
         else:
@@ -197,6 +203,17 @@ class FairLine:
         for turn in self._turns:
             turn.runs.remove_item(chunk, item)
 
+    def _has_small_families(self, chunk: Chunk) -> bool:
+        """Whether no root has more than one turn's items among those of a chunk and beyond it. So far: a family
+        that grows past it takes turns from then on."""
+        return (
+            chunk.largest <= self._quantum
+            and chunk.continued is None
+            and chunk.further is None
+            and chunk.parent is not None
+            and chunk.parent.parent is None
+        )
+
     def _begin(self, root: _Root | None) -> _Turn:
         turn = _Turn(root, self._quantum)
         if root is not None:
@@ -206,11 +223,11 @@ class FairLine:
     def _parted(self, run: Run) -> list[tuple[_Root | None, Run]]:
         """The parts of a run that belong to one root each, and what there is of roots with few items."""
         sequence, chunk, bits = run
+        if self._has_small_families(chunk):
+            return [(None, run)]
         root = _only_root(chunk, bits)
         if root is not None or chunk.parent is None or bits.bit_count() <= self._quantum:
             return [(root, run)]
-        if chunk.parent.parent is None and chunk.largest <= self._quantum:
-            return [(None, run)]  # each family is what its root has here
         parts: list[tuple[_Root | None, Run]] = []
         for root, items in _by_root(chunk, bits):
             if items.bit_count() > self._quantum:

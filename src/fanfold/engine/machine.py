@@ -28,7 +28,6 @@ from fanfold.engine.commands import Command, FinishRoots, ReleaseBlocks
 from fanfold.engine.condemning import Condemning
 from fanfold.engine.held import HeldBlocks
 from fanfold.engine.ledger import Ledger
-from fanfold.engine.lines import QUANTUM
 from fanfold.engine.membership import Membership
 from fanfold.engine.patience import Patience
 from fanfold.engine.probe import Probe
@@ -78,7 +77,7 @@ class Machine:
             probe = Probe(
                 plan.stages[plan.call(call).stage].probe, outputs[0], self.program.taken[call]
             )
-            self.queues[call] = make_queue(self.program, call, sequence, probe, min(QUANTUM, span))
+            self.queues[call] = make_queue(self.program, call, sequence, probe, span)
         self.counts = {
             call.index: CallCounts(
                 call.name, plan.stages[call.stage].name, plan.levels[call.level].name
@@ -333,7 +332,8 @@ class Machine:
                 later.append((chunk, 1 << offset))
             else:
                 self._task_failed(batch, chunk, 1 << offset, failure)
-        self._put_off(batch, later)
+        if later:
+            self._put_off(batch, later)
         output = self.program.call_outputs[batch.call][0]
         streams = self._placed(event.streams)
         row = live = done = 0

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fanfold.engine.costs import coster
 from fanfold.engine.grouped import GroupedQueue
 from fanfold.engine.groups import groups_reader
-from fanfold.engine.lines import FairLine, FifoLine
+from fanfold.engine.lines import QUANTUM, FairLine, FifoLine
 from fanfold.engine.measured import MeasuredQueue
 from fanfold.engine.probe import Probe
 from fanfold.engine.program import Program
@@ -16,7 +16,7 @@ from fanfold.engine.weights import weigher
 
 
 def make_queue(
-    program: Program, call: int, sequence: Iterator[int], probe: Probe, quantum: int
+    program: Program, call: int, sequence: Iterator[int], probe: Probe, span: int
 ) -> ReadyQueue:
     """The ready queue of a call.
 
@@ -25,18 +25,20 @@ def make_queue(
         call: Whose queue it is.
         sequence: Numbers that grow with time, shared by all queues of a run.
         probe: The call's.
-        quantum: Items of one root that go before it is the turn of others, where roots take turns.
+        span: Items in a full chunk.
     """
     stage = program.plan.stages[program.plan.call(call).stage]
     output = program.call_outputs[call][0]
     limit = stage.max_batch_cost if stage.batch_bytes is None else stage.batch_bytes
 
     def make() -> ReadyQueue:
-        line = FairLine(quantum) if stage.schedule == "fair" else FifoLine()
+        line = FairLine(turn) if stage.schedule == "fair" else FifoLine()
         if weigh is None or limit is None:
             return ReadyQueue(sequence, output, probe, line)
         return MeasuredQueue(sequence, output, probe, line, limit=limit, weigh=weigh)
 
+    # A turn of less than a batch would tear families, and let nobody begin sooner.
+    turn = min(max(QUANTUM, stage.batch_size or 1), span)
     weigh = None
     if stage.batch_bytes is not None:
         weigh = weigher(program, call)

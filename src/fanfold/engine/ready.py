@@ -106,9 +106,10 @@ class ReadyQueue:
 
     def head(self) -> int | None:
         """The sequence of the oldest run, or None."""
-        if self._runs:
-            return self._runs.first()
-        return next(iter(self._held.values()))[0] if self._held else None
+        head = self._runs.first()
+        if head is None and self._held:
+            return next(iter(self._held.values()))[0]
+        return head
 
     def oldest(self) -> int | None:
         """The sequence of the oldest run, those that are held back among them, or None."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import count
+from itertools import count, pairwise
 
 from fanfold.engine.bits import below, bit_positions
 from fanfold.engine.chunks import Chunk
@@ -68,6 +68,8 @@ def test_a_root_that_comes_in_many_pieces_has_one_turn() -> None:
     """A generator's children become ready a few at a time, in chunks of their own."""
     top = Chunk(0, None, 1)
     pieces = [families(2, parent=top) for _ in range(5)]
+    for number, (piece, further) in enumerate(pairwise(pieces), 1):
+        piece.further, further.continued = {0: further}, {0: 2 * number}
     small = families(3, parent=top, offset=1)
     line = FairLine(QUANTUM)
     sequence = count(1)
