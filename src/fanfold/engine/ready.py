@@ -106,10 +106,9 @@ class ReadyQueue:
 
     def head(self) -> int | None:
         """The sequence of the oldest run, or None."""
-        head = self._runs.first()
-        if head is None and self._held:
-            return next(iter(self._held.values()))[0]
-        return head
+        if (head := self._runs.first()) is not None:
+            return head
+        return next(iter(self._held.values()))[0] if self._held else None
 
     def oldest(self) -> int | None:
         """The sequence of the oldest run, those that are held back among them, or None."""
