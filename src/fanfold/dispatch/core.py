@@ -17,8 +17,9 @@ Policy
 * A call pauses while one that consumes its output has a long queue (:mod:`fanfold.dispatch.supply`). What is
   queued can always run, so the pause always ends; it keeps intermediate values few where a fast stage feeds a
   slow one.
-* Nothing that makes values begins without credit (:mod:`fanfold.dispatch.credits`), but for one item at a time
-  of the oldest open root. Stages nearer to the end of a pipeline come first, since they let values go.
+* Nothing that makes values begins without credit (:mod:`fanfold.dispatch.credits`), but for the oldest open root:
+  idle workers get an item of its deepest work each, or more that make next to nothing. Stages nearer to the end of a
+  pipeline come first, since they let values go.
 * Calls of a stage with a rate, or whose service wants a pause, begin as :mod:`fanfold.dispatch.rates` says.
 * Which replicas there are, where their number follows the work, is :mod:`fanfold.dispatch.scaling`'s to say.
 * Items that must run alone (after an exception or a death) get a worker with nothing else at it.
@@ -86,6 +87,9 @@ from fanfold.protocol import (
 OPEN_ROOTS: Final = 64
 """Roots open beyond what the calls at the root level can hold at their workers."""
 
+PLENTY: Final = 2
+"""While values take less than this share of the budget, small ones stay until their roots end."""
+
 
 class Core:
     """Engine and dispatch of one run.
@@ -143,12 +147,12 @@ class Core:
         self._credits = (
             None if budget_bytes is None else Credits(plan, budget_bytes, lambda: held.size_bytes)
         )
+        if budget_bytes is not None:
+            held.plenty_bytes = budget_bytes // PLENTY
         self._lacking = False
         """Whether something was not begun for want of credit since this dispatch began."""
         self._spilling = Spilling()
         self._pauses = 0
-        self._overdraft = -1
-        """The last batch of the oldest root that went on without credit."""
         self._supply = Supply(plan, self.machine, self._pool_of_call)
         self._scaling = (
             None
@@ -478,6 +482,8 @@ class Core:
             if batch in self._worker_of and self._worker_of[batch].stage == pool.stage
         ]
         for batch in sorted(batches, key=self.machine.root_of) if len(batches) > 1 else batches:
+            if batch in self._worker_of[batch].batches[1:]:
+                continue  # it has not begun
             if self._supply.paused(self.machine.batches[batch].call):
                 continue  # its children are not wanted yet
             room = credits.more(batch)
@@ -500,35 +506,61 @@ class Core:
             commands.append(SpillBlocks(refs))
 
     def _carry_oldest(self, credits: Credits, time_s: float, commands: list[Command]) -> None:
-        """The oldest open root goes on without credit, with one item at a time and its deepest work first: so
-        what waits for it comes to an end, whatever else takes the memory. While something of it is at a worker
-        it goes on anyway; more of it then would only add to what waits."""
+        """The oldest open root goes on without credit, its deepest work first: so what waits for it comes to an
+        end, whatever else takes the memory. What is less deep waits while anything deeper of it is ready or at a
+        worker: more of it then would only add to what waits."""
         root = self.machine.roots.oldest_open()
-        before = self._worker_of.get(self._overdraft)
-        if root is None or (before is not None and self._overdraft in before.batches):
-            return
-        if self.machine.works_for(root, [b for w in self._workers.values() for b in w.batches]):
+        if root is None:
             return
         for pool in self._deepest_first:
-            for batch in (b for worker in pool.workers for b in worker.paused):
-                if self.machine.root_of(batch) == root:
-                    self._overdraft = batch
-                    self._grant(batch, credits.overdraw(batch), time_s, commands)
-                    return
-            for call in pool.calls:
-                if not self.machine.is_ready(call, root):
-                    continue
-                if pool.closed(time_s):
-                    return  # it waits for the rate
-                idle = (w for w in pool.workers if w.ready and not (w.batches or w.retiring))
-                worker = next(idle, None)
-                if worker is None:
-                    return  # it waits for a worker, and what comes before it waits for it
-                run = self.machine.take_of(call, root)
-                assert run is not None, "an item is ready"
-                self._overdraft = run.batch
-                self._start(worker, run, time_s, commands, overdraft=True)
+            here = [batch for worker in pool.workers for batch in worker.batches]
+            goes_on = bool(here) and self.machine.works_for(root, here)
+            if self._carry(pool, root, goes_on, credits, time_s, commands) or goes_on:
                 return
+
+    def _carry(
+        self,
+        pool: Pool,
+        root: int,
+        goes_on: bool,
+        credits: Credits,
+        time_s: float,
+        commands: list[Command],
+    ) -> bool:
+        """Each idle worker of a pool goes on with something of a root without credit: with a generator that
+        waits there, or with what is ready. Whether there is anything that it could go on with."""
+        idle = [worker for worker in pool.workers if worker.ready and not worker.batches]
+        waiting = {
+            worker.number: batch
+            for worker in pool.workers
+            for batch in reversed(worker.paused)
+            if self.machine.root_of(batch) == root
+        }
+        if waiting:
+            for worker in idle:
+                if worker.number in waiting:
+                    batch = waiting[worker.number]
+                    self._grant(batch, credits.overdraw(batch, len(pool.workers)), time_s, commands)
+            return True
+        calls = [call for call in pool.calls if self.machine.is_ready(call, root)]
+        if not calls:
+            return False
+        staying = [worker for worker in idle if worker.open]
+        if not (staying or goes_on):
+            staying = [worker for worker in idle if not worker.retiring][:1]
+        for worker in staying:
+            run = None
+            while calls and run is None and not pool.closed(time_s):
+                limit = self._recycling.limit(worker, pool.batch_size or pool.message_items())
+                limit = credits.without(calls[0], max(1, limit), len(pool.workers))
+                run = self.machine.take_of(calls[0], root, limit, probed=goes_on)
+                if run is None:
+                    calls.pop(0)
+            if run is None:
+                break
+            goes_on = True
+            self._start(worker, run, time_s, commands, overdraft=True)
+        return True
 
     def _next_call(self, pool: Pool, time_s: float, *, idle: bool) -> int | None:
         """The call whose oldest item has waited longest, if it is not paused, has credit and does not linger.

@@ -6,7 +6,22 @@ say: it is learned from what earlier items of a call made. Who gets credit first
 so that nothing can stand still, is the core's decision.
 
 A batch that is no generator gets credit for all that its items are expected to make. A generator gets *room*
-for some children, more of it while there is credit, and waits where there is none.
+for some children, more of it before that is used up while there is credit, and waits where there is none.
+
+Who may use how much of the budget
+----------------------------------
+Values are let go at the end of a pipeline, so what is nearer to it must never wait for what is farther away:
+
+* The last :data:`KEPT`-th of the budget is for the oldest open root alone, when nothing else gets credit.
+* Calls that store values use the rest, but for a share of one :data:`ROOMS`-th that grows with the number of such
+  calls behind them: the last one uses all, the first one and new roots leave that much to those behind.
+* Generators that go on leave room for one more to begin, so that a small parent need not wait for a giant.
+* A generator is granted as much as it has been granted before, up to a step, whenever it has no more than a step
+  left. The step is a quarter of the budget for one that is alone, half of that where there are two, and a room at
+  least. So the next grant is on its way while it works.
+
+Without credit, each worker that gets something of the oldest root gets one item, or as many as make no more than
+its share of what is kept for that: as is known by the largest that the call's items have turned out so far.
 """
 
 from __future__ import annotations
@@ -22,6 +37,10 @@ ROOM_BYTES: Final = 32 * 1024 * 1024
 """Room that one generator is given at a time, at most; smaller where the budget is."""
 ROOMS: Final = 16
 """The budget has at least so many rooms."""
+KEPT: Final = 64
+"""The share of the budget that is kept for the oldest root."""
+STEPS: Final = 4
+"""A generator that is alone gets the budget in so many steps; it may have two of them ahead of it."""
 SPILLED_ROOMS: Final = 2
 """So much is to be free after spilling."""
 ASSUMED: Final = 32
@@ -42,6 +61,8 @@ class _Promise:
     """Bytes that have arrived."""
     room: int = 0
     """What a generator was granted in all."""
+    generates: bool = False
+    """It is known to be a generator's."""
 
     def extend(self, more: int) -> int:
         """Grant more than has been released, which may be beyond the room; by how much the room grows."""
@@ -63,6 +84,7 @@ class Credits:
         self.budget_bytes = budget_bytes
         self._held = held
         self._room = max(1, min(ROOM_BYTES, budget_bytes // ROOMS))
+        self._kept = budget_bytes // KEPT
         self._assumed = max(1.0, self._room / ASSUMED)
         """What an item makes, as long as nothing is known of its call."""
         self._stores = {
@@ -75,6 +97,14 @@ class Credits:
             )
             for call in plan.calls()
         }
+        storing = [call for call, stores in self._stores.items() if stores]
+        self._left_free = {
+            call: self._kept + budget_bytes // ROOMS * behind // len(storing)
+            for behind, call in enumerate(sorted(storing, reverse=True))
+        }
+        """By call: what it leaves of the budget to those behind it."""
+        self._most_free = self._kept + budget_bytes // ROOMS
+        """The most that is left so, by new roots."""
         self._expanding = {
             call.index
             for call in plan.calls()
@@ -91,13 +121,23 @@ class Credits:
         """Batches of generators that could do with more room, in the order of their asking."""
         self._usual: dict[int, float] = {}
         """By call: bytes that an item makes."""
+        self._largest: dict[int, float] = {}
+        """By call: bytes that an item made in the batch where that was most."""
+        self._generating = 0
+        """Batches of generators at workers."""
         self._promises: dict[int, _Promise] = {}
         self._promised = 0
 
     @property
     def room_bytes(self) -> int:
-        """What one generator is given at a time."""
+        """What one generator is given at a time, at least."""
         return self._room
+
+    @property
+    def _step(self) -> int:
+        """What one generator is given at a time, with those that there are now."""
+        alone = (self.budget_bytes - self._most_free) // STEPS
+        return max(self._room, min(ROOM_BYTES, alone // max(1, self._generating)))
 
     @property
     def free_bytes(self) -> int:
@@ -113,7 +153,7 @@ class Credits:
         """How many of some items of a call may begin now."""
         if not self._stores[call]:
             return wanted
-        free = self.free_bytes
+        free = self.free_bytes - self._left_free[call]
         usual = self._usual.get(call, self._assumed)
         if 0 < usual * wanted <= free:
             return wanted
@@ -128,7 +168,7 @@ class Credits:
         usual = self._usual_root
         if usual is None:
             return min(wanted, FIRST_ROOTS)
-        free = self.free_bytes
+        free = self.free_bytes - self._most_free
         return min(wanted, int(free / usual) if usual > 0 else wanted) if free > 0 else 0
 
     def admitted(self, count: int, size_bytes: int) -> None:
@@ -136,17 +176,31 @@ class Credits:
         usual = size_bytes / count
         self._usual_root = _mean(self._usual_root, usual)
 
+    def without(self, call: int, wanted: int, workers: int) -> int:
+        """How many items of a call one of several workers may begin without credit: one, or as many as make
+        next to nothing."""
+        if not self._stores[call]:
+            return wanted
+        largest = self._largest.get(call, 0.0)
+        if largest <= 0 or call in self._expanding:
+            return 1
+        return max(1, min(wanted, int(self._kept // workers / largest)))
+
     def begin(self, batch: int, call: int, items: int, *, overdraft: bool = False) -> int | None:
         """A batch begins: promise what it is going to make. The room of its generators, if it has any; the
         least if it begins without credit."""
         if not self._stores[call]:
             return None
-        usual = 0.0 if overdraft else self._usual.get(call, self._assumed)
-        generates = call in self._generators
-        expected = int(min(usual * items, self._room) if generates else usual * items)
-        room = max(1, expected) if call in self._expanding else None
-        self._promises[batch] = _Promise(call, items, expected, room=room or 0)
+        usual = self._usual.get(call, self._assumed)
+        generates, expands = call in self._generators, call in self._expanding
+        self._generating += generates
+        whole = 0.0 if overdraft and expands else usual * items
+        expected = int(min(whole, self._step) if generates else whole)
+        room = max(1, expected) if expands else None
+        self._promises[batch] = _Promise(call, items, expected, room=room or 0, generates=generates)
         self._promised += expected
+        if generates and whole > self._step:
+            self.hungry[batch] = None  # the first step will be used up
         return room
 
     def made(self, batch: int, size_bytes: int) -> None:
@@ -158,23 +212,25 @@ class Credits:
         paid = min(promise.left, size_bytes)
         promise.left -= paid
         self._promised -= paid
-        if promise.left < self._room // 2 and promise.call in self._generators:
+        if promise.generates and promise.left <= self._step:
             self.hungry[batch] = None
 
     def more(self, batch: int) -> int:
         """How much more room a hungry generator gets now; 0: there is no credit."""
-        more = min(self._room, self.free_bytes)
-        if more < self._room // 4:
-            return 0
         promise = self._promises[batch]
+        wanted = min(self._step, max(promise.room, self._room // ASSUMED, 1))
+        more = min(wanted, self.free_bytes - self._most_free - self._room)
+        if more <= wanted // 4:
+            return 0
         promise.left += more
         self._promised += more
         del self.hungry[batch]
         return promise.extend(more)
 
-    def overdraw(self, batch: int) -> int:
-        """A generator goes on without credit: the room for one more child."""
-        return self._promises[batch].extend(1)
+    def overdraw(self, batch: int, workers: int) -> int:
+        """A generator goes on without credit: the room for one more child, or for one of several workers' share
+        of what is kept for that."""
+        return self._promises[batch].extend(max(1, self._kept // workers))
 
     def paused(self, batch: int, items: int, room: int) -> bool:
         """A generator has used up the room that it knew of, and items of its batch were given back; whether it
@@ -183,6 +239,8 @@ class Credits:
         if promise is None or room < promise.room:
             return False
         self._generators.add(promise.call)
+        self._generating += not promise.generates
+        promise.generates = True
         promise.items = items
         self._promised -= promise.left
         promise.left = 0
@@ -201,11 +259,13 @@ class Credits:
         if promise is None:
             return
         self._promised -= promise.left
+        self._generating -= promise.generates
         if promise.items <= 0:
             return
         per_item = promise.made / promise.items
         usual = self._usual.get(promise.call)
         self._usual[promise.call] = _mean(usual, per_item)
+        self._largest[promise.call] = max(per_item, self._largest.get(promise.call, 0.0))
 
 
 def size_bytes(streams: Iterable[StreamRows]) -> int:

@@ -7,13 +7,13 @@ them the next batch comes from: a full one before others, the oldest first. One 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator
 from typing import Final
 
 from fanfold.engine.chunks import Chunk
 from fanfold.engine.groups import ReadGroups
 from fanfold.engine.probe import Probe
-from fanfold.engine.ready import Entry, ReadyQueue
+from fanfold.engine.ready import Among, Entry, ReadyQueue
 
 PASSED_OVER: Final = 8
 """Full batches of other groups that may go before the oldest item's."""
@@ -111,15 +111,16 @@ class GroupedQueue(ReadyQueue):
                 return entries, count
         return [], 0
 
-    def take_one(self, wanted: Mapping[Chunk, int]) -> list[Entry]:
-        """Remove an item that is among some, of whatever group."""
+    def take_some(self, among: Among, limit: int, *, probed: bool) -> tuple[list[Entry], int]:
+        """Remove the oldest items of one group that are among some, as many as fit into one batch."""
         for group, part in self._parts.items():
-            if entries := part.take_one(wanted):
-                self.count -= 1
+            entries, count = part.take_some(among, limit, probed=probed)
+            if count:
+                self.count -= count
                 if part.oldest() is None:
                     del self._parts[group]
-                return entries
-        return []
+                return entries, count
+        return [], 0
 
     def _order(self, limit: int) -> list[Hashable]:
         """The groups, the one first that the next batch should be of."""

@@ -1,7 +1,8 @@
 """How long blocks of values are held: by rows that may still be read, and by batches that are reading.
 
-Owns the counts. A row goes when its root is committed, or when its last reader has ended if its values are
-large enough to be worth it. A block without rows is handed back for release.
+Owns the counts. A row goes when its root is committed, or when its last reader has ended if that is worth it:
+its values are large, or all values together take a good part of what they may. A block without rows is handed back
+for release.
 """
 
 from __future__ import annotations
@@ -14,23 +15,31 @@ from fanfold.engine.chunks import Chunk
 from fanfold.protocol import StreamRows
 
 EARLY_ROW_BYTES: Final = 1024
-"""Values that are smaller on average stay until their root ends; releasing them one by one costs more."""
+"""Values that are smaller on average stay until their root ends while memory is plenty, since to let them go
+before costs more than to keep them."""
 
-
-SPILLED_BYTES: Final = 4096
-"""Smaller blocks are not worth a file's page."""
+SPILLED_BYTES: Final = 512
+"""Smaller blocks take not much more than the references to them."""
 
 
 class HeldBlocks:
-    """The blocks that the engine knows of."""
+    """The blocks that the engine knows of.
+
+    Attributes:
+        plenty_bytes: Up to here small values stay until their root ends. None: whatever they take.
+        tight: They have taken more. From then on all values go at their last reader.
+    """
 
     def __init__(self) -> None:
+        self.plenty_bytes: int | None = None
+        self.tight: bool = False
         self.rows: dict[Ref, int] = {}
         """By block: rows that may still be read, and one for each batch that is reading it."""
         self._small: set[Ref] = set()
         """Blocks of values that are not worth releasing before their root ends."""
         self._released: list[Ref] = []
         self._sizes: dict[Ref, int] = {}
+        """Of those that are in memory and may leave it, in the order of their making."""
         self.size_bytes: int = 0
         """What all of them take, as it was reported; those that were handed back are left out."""
         self.made_bytes: int = 0
@@ -38,9 +47,9 @@ class HeldBlocks:
         self.peak_bytes: int = 0
         """The most that it ever was."""
         self._spilled: set[Ref] = set()
-        """Those of them that take no memory any more."""
-        self._fixed: set[Ref] = set()
-        """Those of them that cannot be moved out of it."""
+        """Those that take no memory any more."""
+        self._fixed: dict[Ref, int] = {}
+        """The sizes of those that cannot be moved out of it."""
 
     def take_released(self) -> tuple[Ref, ...]:
         """The blocks that nobody needs any more, since the last call."""
@@ -48,12 +57,11 @@ class HeldBlocks:
             return ()
         released, self._released = tuple(self._released), []
         for ref in released:
-            size = self._sizes.pop(ref, 0)
-            self._fixed.discard(ref)
             if ref in self._spilled:
                 self._spilled.discard(ref)
             else:
-                self.size_bytes -= size
+                size = self._sizes.pop(ref, None)
+                self.size_bytes -= self._fixed.pop(ref, 0) if size is None else size
         return released
 
     def spilled(self, asked: Iterable[Ref], moved: Iterable[Ref]) -> None:
@@ -61,8 +69,10 @@ class HeldBlocks:
         for ref in moved:
             if ref in self._sizes:
                 self._spilled.add(ref)
-                self.size_bytes -= self._sizes[ref]
-        self._fixed.update(ref for ref in asked if ref in self._sizes and ref not in self._spilled)
+                self.size_bytes -= self._sizes.pop(ref)
+        for ref in asked:
+            if ref in self._sizes:
+                self._fixed[ref] = self._sizes.pop(ref)
 
     def idle(self, busy: Container[Ref], wanted: int) -> tuple[Ref, ...]:
         """Blocks in memory that are not ``busy``, the newest first, until they are as large as ``wanted``."""
@@ -71,11 +81,7 @@ class HeldBlocks:
             if wanted <= 0:
                 break
             size = self._sizes[ref]
-            if (
-                size >= SPILLED_BYTES
-                and ref in self.rows
-                and not (ref in busy or ref in self._spilled or ref in self._fixed)
-            ):
+            if size >= SPILLED_BYTES and ref in self.rows and ref not in busy:
                 found.append(ref)
                 wanted -= size
         return tuple(found)
@@ -99,10 +105,16 @@ class HeldBlocks:
         self.made_bytes += stream.rows.size_bytes
         if self.size_bytes > self.peak_bytes:
             self.peak_bytes = self.size_bytes
-        if 0 < stream.rows.size_bytes < EARLY_ROW_BYTES * stream.rows.count:
+        if self.plenty_bytes is not None and self.size_bytes > self.plenty_bytes:
+            self.tight = True
+        if not self.tight and 0 < stream.rows.size_bytes < EARLY_ROW_BYTES * stream.rows.count:
             self._small.add(ref)
             return False
         return True
+
+    def is_small(self, ref: Ref) -> bool:
+        """Whether a block's rows stay until their root ends."""
+        return not self.tight and ref in self._small
 
     def discard(self, streams: Sequence[StreamRows]) -> None:
         """Blocks that came too late."""
@@ -140,7 +152,7 @@ class HeldBlocks:
     def free_early(self, chunk: Chunk, slot: int, items: int) -> None:
         """The values of items at a slot go before their root ends, unless they are small."""
         segments = chunk.segments.get(slot)
-        if segments is None or segments[0][1] in self._small:
+        if segments is None or self.is_small(segments[0][1]):
             return
         before = 0 if chunk.freed is None else chunk.freed.get(slot, 0)
         items &= ~before

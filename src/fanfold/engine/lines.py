@@ -65,8 +65,8 @@ class Line(Protocol):
         """Add what was taken but did not run: it is next, and siblings stay in their order."""
         ...
 
-    def remove_item(self, chunk: Chunk, item: int) -> None:
-        """Remove an item (a set of one) from wherever it stands."""
+    def remove_items(self, chunk: Chunk, items: int) -> None:
+        """Remove items of one run from wherever it stands."""
         ...
 
 
@@ -97,11 +97,11 @@ class FifoLine(deque[Run]):
 
     put_back = let_through
 
-    def remove_item(self, chunk: Chunk, item: int) -> None:
+    def remove_items(self, chunk: Chunk, items: int) -> None:
         """See :class:`Line`."""
         for index, (sequence, of, bits) in enumerate(self):
-            if of is chunk and bits & item:
-                self[index] = (sequence, chunk, bits ^ item)
+            if of is chunk and bits & items:
+                self[index] = (sequence, chunk, bits ^ items)
                 return
 
 
@@ -197,11 +197,11 @@ class FairLine:
         """See :class:`Line`."""
         self._front.put_back(run)
 
-    def remove_item(self, chunk: Chunk, item: int) -> None:
+    def remove_items(self, chunk: Chunk, items: int) -> None:
         """See :class:`Line`."""
-        self._front.remove_item(chunk, item)
+        self._front.remove_items(chunk, items)
         for turn in self._turns:
-            turn.runs.remove_item(chunk, item)
+            turn.runs.remove_items(chunk, items)
 
     def _has_small_families(self, chunk: Chunk) -> bool:
         """Whether no root has more than one turn's items among those of a chunk and beyond it. So far: a family

@@ -185,36 +185,31 @@ class Machine:
 
     def is_ready(self, call: int, root: int) -> bool:
         """Whether an item of a root waits in the queue of ``call``."""
-        level = self.plan.nodes[call].level
-        return self.queues[call].has_any(self._items_of(root, level))
+        return bool(self.queues[call].count) and self.queues[call].has_any(
+            self.roots.items_of(root)
+        )
 
-    def take_of(self, call: int, root: int) -> RunBatch | None:
-        """Take one ready item of ``call`` that belongs to a root, wherever it stands in its queue."""
-        level = self.plan.nodes[call].level
-        entries = self.queues[call].take_one(self._items_of(root, level))
-        return self._ledger.start(call, entries, 1) if entries else None
+    def take_of(self, call: int, root: int, limit: int, *, probed: bool) -> RunBatch | None:
+        """Take ready items of ``call`` that belong to a root, wherever they stand in its queue.
+
+        Args:
+            call: The call.
+            root: The root.
+            limit: How many at most.
+            probed: Only as many of one parent as the probe lets through.
+        """
+        among = self.roots.items_of(root)
+        entries, count = self.queues[call].take_some(among, limit, probed=probed)
+        return self._ledger.start(call, entries, count) if count else None
 
     def works_for(self, root: int, numbers: Iterable[int]) -> bool:
         """Whether one of some batches at workers holds an item of a root that has not ended."""
-        levels: dict[int, dict[Chunk, int]] = {}
-        for batch in filter(None, map(self.batches.get, numbers)):
-            level = self.plan.nodes[batch.call].level
-            if level not in levels:
-                levels[level] = self._items_of(root, level)
-            if any(bits & levels[level].get(chunk, 0) for chunk, bits in batch.unfinished()):
-                return True
-        return False
-
-    def _items_of(self, root: int, level: int) -> dict[Chunk, int]:
-        """All items of a level under a root."""
-        chunk = self.roots.chunk(root)
-        items = {chunk: 1 << root - chunk.base}
-        if level:
-            below_root = self.roots.items_below(chunk, items[chunk], level)
-            items = {}
-            for part, bits in below_root:  # families that lie in several chunks come one by one
-                items[part] = items.get(part, 0) | bits
-        return items
+        among = self.roots.items_of(root)
+        return any(
+            among(chunk, bits)
+            for batch in filter(None, map(self.batches.get, numbers))
+            for chunk, bits in batch.unfinished()
+        )
 
     def root_of(self, number: int) -> int:
         """The root of the first unfinished task of a batch at a worker; none if all have ended."""

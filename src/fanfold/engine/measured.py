@@ -8,7 +8,7 @@ limit goes alone.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Final
 
@@ -89,6 +89,9 @@ class MeasuredQueue(ReadyQueue):
         for run in reversed(passed):
             self._runs.appendleft(run)
         return taken, filling.count
+
+    def _chooser(self, limit: int) -> Callable[[Chunk, int], int]:
+        return _Filling(limit, self._limit, self._weigh).choose
 
     def _take_fitting(
         self,

@@ -8,7 +8,7 @@ queue's length is counted in runs, not in items.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from fanfold.engine.bits import lowest
@@ -18,6 +18,8 @@ from fanfold.engine.probe import Probe
 
 Entry = tuple[Chunk, int]
 """Items of one chunk."""
+Among = Callable[[Chunk, int], int]
+"""Those of some items of a chunk that are meant."""
 
 
 @dataclass(slots=True)
@@ -179,28 +181,68 @@ class ReadyQueue:
             room = self._take(chunk, live, room, taken, sequence)
         return taken, limit - room
 
-    def has_any(self, wanted: Mapping[Chunk, int]) -> bool:
+    def has_any(self, among: Among) -> bool:
         """Whether an item is here that is among some."""
         return any(
-            bits & wanted.get(chunk, 0) & ~self.dead(chunk) for _, chunk, bits in self.runs()
+            among(chunk, live)
+            for _, chunk, bits in self.runs()
+            if (live := bits & ~self.dead(chunk))
         )
 
-    def take_one(self, wanted: Mapping[Chunk, int]) -> list[Entry]:
-        """Remove the oldest item that is among some, wherever it stands; none if none of them is here."""
+    def take_some(self, among: Among, limit: int, *, probed: bool) -> tuple[list[Entry], int]:
+        """Remove the oldest items that are among some, wherever they stand, as many as fit into one batch.
+
+        Args:
+            among: Which they are.
+            limit: How many at most.
+            probed: What the probe holds back stays here. If not, one such item goes where there is nothing else.
+        """
+        taken: list[Entry] = []
+        count, choose = 0, self._chooser(limit)
+        for _, chunk, bits in list(self._runs):
+            if count == limit:
+                break
+            wanted = among(chunk, bits & ~self.dead(chunk))
+            if wanted and not self._probe.trusting:
+                wanted &= ~self._probe.held_back(chunk, wanted)
+            if wanted and (chosen := choose(chunk, wanted)):
+                self._runs.remove_items(chunk, chosen)
+                chunk.done[self._probe.taken] |= chosen
+                taken.append((chunk, chosen))
+                count += chosen.bit_count()
+        if not (taken or probed) and (one := self._take_any(among)) is not None:
+            taken, count = [one], 1
+        self.count -= count
+        return taken, count
+
+    def _take_any(self, among: Among) -> Entry | None:
+        """Remove an item that is among some, though the probe holds it back."""
         for held, runs in ((False, list(self._runs)), (True, self._held_runs())):
             for sequence, chunk, bits in runs:
-                live = bits & wanted.get(chunk, 0) & ~self.dead(chunk)
-                if not live:
+                wanted = among(chunk, bits & ~self.dead(chunk))
+                if not wanted:
                     continue
-                item = live & -live
+                item = wanted & -wanted
                 if held:
                     self._held[chunk] = (sequence, bits ^ item)
                 else:
-                    self._runs.remove_item(chunk, item)
+                    self._runs.remove_items(chunk, item)
                 chunk.done[self._probe.taken] |= item
-                self.count -= 1
-                return [(chunk, item)]
-        return []
+                return chunk, item
+        return None
+
+    def _chooser(self, limit: int) -> Callable[[Chunk, int], int]:
+        """Chooses those of some items of a chunk, from the first on, that fit into a batch with what was chosen
+        before."""
+        left = limit
+
+        def choose(chunk: Chunk, items: int) -> int:
+            nonlocal left
+            chosen = lowest(items, min(left, items.bit_count()))
+            left -= chosen.bit_count()
+            return chosen
+
+        return choose
 
     def _held_runs(self) -> list[Run]:
         return [(sequence, chunk, bits) for chunk, (sequence, bits) in self._held.items()]

@@ -14,7 +14,7 @@ from fanfold.engine.chunks import Chunk, descend
 from fanfold.engine.held import HeldBlocks
 from fanfold.engine.membership import Arrived
 from fanfold.engine.program import Program
-from fanfold.engine.ready import Entry
+from fanfold.engine.ready import Among, Entry
 from fanfold.engine.resolve import Resolvers
 from fanfold.errors import InternalError
 from fanfold.failures import Failure
@@ -265,6 +265,25 @@ class Roots:
                 for run in parent.children[step].runs(members)
             ]
         return entries
+
+    def items_of(self, root: int) -> Among:
+        """Given some items of a chunk, tells those that are under a root, or the root itself."""
+        top, bit = self.chunk(root), 1 << root % self._span
+
+        def among(chunk: Chunk, items: int) -> int:
+            path: list[Chunk] = []
+            above = items
+            while chunk.parent is not None:
+                path.append(chunk)
+                above, chunk = chunk.parents_of(above), chunk.parent
+            if chunk is not top or not above & bit:
+                return 0
+            found = bit
+            for part in reversed(path):
+                found = part.items_of(found)
+            return found & items
+
+        return among
 
     def take_results(self) -> tuple[RootResult, ...]:
         """The roots that ended since the last call."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fanfold.columns import Ref
-from fanfold.engine.chunks import Chunk, Lost
+from fanfold.engine.bits import below
+from fanfold.engine.chunks import Chunk, Lost, descend
 from fanfold.engine.held import HeldBlocks
 from fanfold.engine.ledger import Ledger
 from fanfold.engine.needs import Backwards
@@ -123,10 +124,24 @@ class Settling:
             self.settle_done(chunk, slot, items)
 
     def hold(self, streams: Sequence[StreamRows], rows: int) -> None:
-        """Count the rows of new blocks; where values are large, have them go at their last reader."""
+        """Count the rows of new blocks; where values are large, have them go at their last reader. Where all
+        values together take a lot from now on, have all of them go so, and those now that had their last."""
+        before = self._held.tight
         for stream in streams:
             if self._held.hold(stream, rows) and stream.port in self._wiring.early:
                 self._wiring.watch_early(stream.port)
+        if self._held.tight and not before:
+            self._let_all_go_early()
+
+    def _let_all_go_early(self) -> None:
+        for port in list(self._wiring.early):
+            self._wiring.watch_early(port)
+        for top in self._roots.known_chunks():
+            items = below(top.size) & ~self._roots.gone(top)
+            for chunk, members in ((top, items), *descend(top, items)):
+                for rule in self._wiring.early_in_force:
+                    if rule.level == chunk.level:
+                        self.schedule(rule, chunk, members)
 
     # ------------------------------------------------------------------------------ for the rules
 

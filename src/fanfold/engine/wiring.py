@@ -46,10 +46,12 @@ class Wiring:
     """By level: the rules to tell when children come into being."""
     early: dict[int, EarlyRelease] = field(default_factory=dict)
     """By port: how its values go before their root ends; not in force before :meth:`watch_early`."""
+    early_in_force: list[EarlyRelease] = field(default_factory=list)
 
     def watch_early(self, port: int) -> None:
-        """From now on release a port's values at their last reader: some are large enough to be worth it."""
+        """From now on release a port's values at their last reader: that is worth it."""
         rule = self.early.pop(port)
+        self.early_in_force.append(rule)
         for slot in rule.readers:
             self.watch(rule.level, slot, rule)
 

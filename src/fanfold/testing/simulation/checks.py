@@ -7,19 +7,18 @@ the engine's insides become.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from fanfold.columns import Column
 from fanfold.dispatch.supply import BACKLOG_BATCHES
-from fanfold.engine.commands import Command, GrantRoom, StartBatch
 from fanfold.engine.statistics import CallCounts
 from fanfold.errors import InternalError
 from fanfold.extract import costs_of, grouped
 from fanfold.outcomes import Outcome
-from fanfold.plan import CallStreams, Plan
-from fanfold.protocol import NO_GROUP, BatchFinished, BatchPaused, BatchRaised, Event
+from fanfold.plan import Plan
+from fanfold.protocol import NO_GROUP
 from fanfold.sizes import row_sizes
 from fanfold.testing.comparison import compare, compare_failures
 from fanfold.testing.interpreter import Interpretation
@@ -35,7 +34,7 @@ VIOLATIONS: Final = {
     "endless": "there are far more events than the run can need",
     "dead": "an item was started that had ended, that a parent failure had reached, or that nobody needs",
     "probe": "more items of a parent without a result were started than the probe lets, while others' waited",
-    "credit": "without credit more was begun than one item of the oldest root, with nothing of it at a worker",
+    "credit": "without credit more was begun than an item of the oldest root's deepest work for each worker",
     "idle": "a worker has nothing to do for two dispatches while items wait for it, and no queue is long",
     "rate": "a call began sooner than the stage's rate lets, or than its service wants to be asked",
     "linger": "a worker waits for a batch that is full, has lingered too long, or to which nothing can come",
@@ -160,82 +159,6 @@ class _LingeringWorkers:
         if self._run.exhausted and not others:
             return "nothing more can come"
         return ""
-
-
-class Budget:
-    """Watches that nothing which makes values is begun without credit, but one item of the oldest root.
-
-    What values take, and what the core was told, is all that is looked at: how credit is reckoned is the
-    core's affair, but where values take all of the budget there can be none.
-    """
-
-    def __init__(self, plan: Plan, run: ObservedRun, budget_bytes: int) -> None:
-        self._run, self._budget_bytes = run, budget_bytes
-        self._storing = {call.index for call in plan.calls() if _stores(plan.streams[call.index])}
-        self._begun: list[StartBatch | GrantRoom] = []
-        """Since the last look."""
-        self._going: set[int] = set()
-        """Batches at workers that do not wait for room."""
-
-    def heard(self, event: Event) -> None:
-        """A worker tells something."""
-        if isinstance(event, (BatchFinished, BatchRaised, BatchPaused)):
-            self._going.discard(event.batch)
-
-    def answered(self, command: Command) -> None:
-        """The core asks for something."""
-        match command:
-            case GrantRoom():
-                self._begun.append(command)
-            case StartBatch() if command.batch.call in self._storing and command.batch.attempt == 1:
-                self._begun.append(command)  # what runs again has been let go once
-
-    def complaints(self) -> list[Violation]:
-        """After a dispatch: what it should not have begun."""
-        run, begun = self._run, self._begun
-        self._begun = []
-        root = run.oldest_root
-        if run.held_bytes < self._budget_bytes or not begun or root is None:
-            self._note(begun)
-            return []
-        text = ""
-        if len(begun) > 1:
-            text = f"{len(begun)} batches were begun or went on"
-        elif not run.works_for(root, [_number(begun[0])]):
-            text = f"batch {_number(begun[0])} is not of root {root}"
-        elif isinstance(begun[0], StartBatch) and begun[0].batch.count > 1:
-            text = f"{begun[0].batch.count} items were begun at once"
-        elif run.works_for(root, self._going):
-            text = f"something of root {root} was at a worker already"
-        self._note(begun)
-        return [Violation("credit", f"{text}, with {run.held_bytes} bytes held")] if text else []
-
-    def admission(self, room: int) -> list[Violation]:
-        """Before roots are admitted: whether there is room for them."""
-        full = self._run.held_bytes >= self._budget_bytes
-        if not room or not full or self._run.oldest_root is None:
-            return []
-        return [
-            Violation("credit", f"room for {room} roots, with {self._run.held_bytes} bytes held")
-        ]
-
-    def at_the_end(self) -> list[Violation]:
-        """What is still expected of workers that have nothing to do."""
-        left = self._run.promised_bytes
-        return [Violation("credit", f"{left} bytes are promised to nobody")] if left else []
-
-    def _note(self, begun: Iterable[StartBatch | GrantRoom]) -> None:
-        self._going |= {_number(command) for command in begun}
-
-
-def _number(command: StartBatch | GrantRoom) -> int:
-    return command.batch if isinstance(command, GrantRoom) else command.batch.batch
-
-
-def _stores(streams: CallStreams) -> bool:
-    """Whether values of a call are kept."""
-    children = (stream for expansion in streams.expansions for stream in expansion.streams)
-    return any(stream.stored for stream in (*streams.items, *children))
 
 
 def broken_invariants(run: ObservedRun) -> list[Violation]:

@@ -23,9 +23,9 @@ from fanfold.protocol import DriverEvent, Event
 from fanfold.testing.interpreter import Interpretation, interpret
 from fanfold.testing.memory import ROW_BYTES
 from fanfold.testing.observing import ObservedRun
+from fanfold.testing.simulation.budget import Budget
 from fanfold.testing.simulation.case import Case
 from fanfold.testing.simulation.checks import (
-    Budget,
     IdleWorkers,
     Violation,
     broken_invariants,

@@ -111,6 +111,8 @@ class SimulatedWorkers:
         self._blocks = Blocks()
         self._workers: dict[int, _Worker] = {}
         self._sent = 0
+        self._granted: dict[int, int] = {}
+        """By batch that has not begun: the room that it was granted beyond what it was sent with."""
         self._rooms: dict[int, float] = {}
         """By batch, if it has a bound: how many bytes of children it may release in all."""
         self._rest: dict[int, list[BatchEvent]] = {}
@@ -158,6 +160,8 @@ class SimulatedWorkers:
         if batch in self._rooms:
             self._rooms[batch] += room
             self._resume(worker, batch)
+        else:
+            self._granted[batch] = self._granted.get(batch, 0) + room
 
     def restart(self, worker: int) -> None:
         """Make the worker anew."""
@@ -334,7 +338,7 @@ class SimulatedWorkers:
             own_bytes = 0 if self._plan.stages[state.stage].recycle_above is None else state.leaked
             events[-1] = end._replace(busy_s=span_s, own_bytes=own_bytes)
             if batch.room is not None and fault in (None, "hang", "put_off"):
-                self._rooms[batch.batch] = batch.room
+                self._rooms[batch.batch] = batch.room + self._granted.pop(batch.batch, 0)
                 self._tell_until_paused(worker, batch, [*told.events[:-1], events[-1]], span_s)
                 return
             if fault == "death_after":
