@@ -17,9 +17,9 @@ Policy
 * A call pauses while one that consumes its output has a long queue (:mod:`fanfold.dispatch.supply`). What is
   queued can always run, so the pause always ends; it keeps intermediate values few where a fast stage feeds a
   slow one.
-* Nothing that makes values begins without credit (:mod:`fanfold.dispatch.credits`), but for the oldest open root:
-  idle workers get an item of its deepest work each, or more that make next to nothing. Stages nearer to the end of a
-  pipeline come first, since they let values go.
+* Nothing that makes values begins without credit (:mod:`fanfold.dispatch.credits`), but for the deepest work of
+  the oldest open root (:mod:`fanfold.dispatch.carrying`). Stages nearer to the end of a pipeline come first,
+  since they let values go.
 * Calls of a stage with a rate, or whose service wants a pause, begin as :mod:`fanfold.dispatch.rates` says.
 * Which replicas there are, where their number follows the work, is :mod:`fanfold.dispatch.scaling`'s to say.
 * Items that must run alone (after an exception or a death) get a worker with nothing else at it.
@@ -30,6 +30,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from fanfold.dispatch.carrying import Carrying
 from fanfold.dispatch.credits import Credits, Spilling, size_bytes
 from fanfold.dispatch.feeding import level
 from fanfold.dispatch.linger import Lingering
@@ -143,6 +144,7 @@ class Core:
         self._pool_of_call = {call: pool for pool in self._pools.values() for call in pool.calls}
         self._deepest_first = sorted(self._pools.values(), key=lambda p: max(p.calls), reverse=True)
         """What frees values comes before what makes more of them."""
+        self._carrying = Carrying(self.machine, self._deepest_first, self._recycling)
         held = self.machine.held
         self._credits = (
             None if budget_bytes is None else Credits(plan, budget_bytes, lambda: held.size_bytes)
@@ -506,61 +508,12 @@ class Core:
             commands.append(SpillBlocks(refs))
 
     def _carry_oldest(self, credits: Credits, time_s: float, commands: list[Command]) -> None:
-        """The oldest open root goes on without credit, its deepest work first: so what waits for it comes to an
-        end, whatever else takes the memory. What is less deep waits while anything deeper of it is ready or at a
-        worker: more of it then would only add to what waits."""
-        root = self.machine.roots.oldest_open()
-        if root is None:
-            return
-        for pool in self._deepest_first:
-            here = [batch for worker in pool.workers for batch in worker.batches]
-            goes_on = bool(here) and self.machine.works_for(root, here)
-            if self._carry(pool, root, goes_on, credits, time_s, commands) or goes_on:
-                return
-
-    def _carry(
-        self,
-        pool: Pool,
-        root: int,
-        goes_on: bool,
-        credits: Credits,
-        time_s: float,
-        commands: list[Command],
-    ) -> bool:
-        """Each idle worker of a pool goes on with something of a root without credit: with a generator that
-        waits there, or with what is ready. Whether there is anything that it could go on with."""
-        idle = [worker for worker in pool.workers if worker.ready and not worker.batches]
-        waiting = {
-            worker.number: batch
-            for worker in pool.workers
-            for batch in reversed(worker.paused)
-            if self.machine.root_of(batch) == root
-        }
-        if waiting:
-            for worker in idle:
-                if worker.number in waiting:
-                    batch = waiting[worker.number]
-                    self._grant(batch, credits.overdraw(batch, len(pool.workers)), time_s, commands)
-            return True
-        calls = [call for call in pool.calls if self.machine.is_ready(call, root)]
-        if not calls:
-            return False
-        staying = [worker for worker in idle if worker.open]
-        if not (staying or goes_on):
-            staying = [worker for worker in idle if not worker.retiring][:1]
-        for worker in staying:
-            run = None
-            while calls and run is None and not pool.closed(time_s):
-                limit = self._recycling.limit(worker, pool.batch_size or pool.message_items())
-                limit = credits.without(calls[0], max(1, limit), len(pool.workers))
-                run = self.machine.take_of(calls[0], root, limit, probed=goes_on)
-                if run is None:
-                    calls.pop(0)
-            if run is None:
-                break
-            goes_on = True
-            self._start(worker, run, time_s, commands, overdraft=True)
-        return True
+        for worker, work in self._carrying.moves(credits, time_s):
+            if isinstance(work, RunBatch):
+                self._start(worker, work, time_s, commands, overdraft=True)
+            else:
+                room = credits.overdraw(work, len(self._pools[worker.stage].workers))
+                self._grant(work, room, time_s, commands)
 
     def _next_call(self, pool: Pool, time_s: float, *, idle: bool) -> int | None:
         """The call whose oldest item has waited longest, if it is not paused, has credit and does not linger.

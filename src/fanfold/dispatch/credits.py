@@ -10,18 +10,19 @@ for some children, more of it before that is used up while there is credit, and 
 
 Who may use how much of the budget
 ----------------------------------
-Values are let go at the end of a pipeline, so what is nearer to it must never wait for what is farther away:
+Values are let go at the end of a pipeline, so what is nearer to it must not wait for what is farther from it:
 
-* The last :data:`KEPT`-th of the budget is for the oldest open root alone, when nothing else gets credit.
-* Calls that store values use the rest, but for a share of one :data:`ROOMS`-th that grows with the number of such
-  calls behind them: the last one uses all, the first one and new roots leave that much to those behind.
-* Generators that go on leave room for one more to begin, so that a small parent need not wait for a giant.
-* A generator is granted as much as it has been granted before, up to a step, whenever it has no more than a step
-  left. The step is a quarter of the budget for one that is alone, half of that where there are two, and a room at
-  least. So the next grant is on its way while it works.
+* One :data:`KEPT`-th of the budget is kept for the oldest open root, when nothing gets credit.
+* Calls that store values may use the rest, but leave a part of one :data:`ROOMS`-th free that is the larger the
+  more such calls there are behind them: the last one leaves nothing, new roots leave all of it.
+* Generators that go on leave one more room free, so that others can begin: a small parent does not wait for a
+  giant.
+* A generator that has no more than a *step* left is granted as much as it was granted before, up to a step: a
+  :data:`STEPS`-th of what generators may use, divided by the number of those that run, and a room at least. So
+  one that is alone has up to half of the budget ahead of it, and its next grant is on the way while it works.
 
-Without credit, each worker that gets something of the oldest root gets one item, or as many as make no more than
-its share of what is kept for that: as is known by the largest that the call's items have turned out so far.
+Without credit a worker may begin one item, or as many as make no more than its part of what is kept for that,
+by the largest that the call's items have turned out in any batch.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How long blocks of values are held: by rows that may still be read, and by batches that are reading.
 
 Owns the counts. A row goes when its root is committed, or when its last reader has ended if that is worth it:
-its values are large, or all values together take a good part of what they may. A block without rows is handed back
-for release.
+its values are large, or all values together take a good part of what they may. A block without rows is handed
+back for release.
 """
 
 from __future__ import annotations

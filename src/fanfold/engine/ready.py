@@ -195,7 +195,8 @@ class ReadyQueue:
         Args:
             among: Which they are.
             limit: How many at most.
-            probed: What the probe holds back stays here. If not, one such item goes where there is nothing else.
+            probed: What the probe holds back stays here; if not, one such item is taken where there is
+                nothing else.
         """
         taken: list[Entry] = []
         count, choose = 0, self._chooser(limit)

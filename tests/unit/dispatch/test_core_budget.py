@@ -57,15 +57,55 @@ def test_a_generator_gets_more_room_before_it_has_used_up_what_it_has() -> None:
     one.dispatch()
     (grant,) = one.grants
     assert (grant.worker, grant.batch) == (PAGES_WORKER, pages.batch)
-    assert room_of(one, pages) == ROW + 100 * ROW // 16
+    assert pages.room is not None and room_of(one, pages) == ROW + pages.room
     one.dispatch()
     assert len(one.grants) == 1
 
 
-def test_nothing_begins_where_values_take_it_all() -> None:
+def test_a_generator_that_is_alone_has_half_of_the_memory_ahead_of_it() -> None:
+    one = script(100, documents=1)
+    (pages,) = one.dispatch()
+    ahead, paid = 0, 0
+    for _ in range(20):
+        one.release(pages, {0: 1})
+        paid += ROW
+        for read in one.dispatch():
+            one.finish(read, failures=dict.fromkeys(range(read.count), "bad"))  # which lets it go
+        ahead = max(ahead, room_of(one, pages) - paid)
+    assert 40 * ROW < ahead <= 50 * ROW
+
+
+def test_a_generator_that_has_not_begun_gets_no_room_ahead_of_its_turn() -> None:
+    one = script(1000, documents=1, last=False)
+    (first,) = one.dispatch()
+    one.expand_all(first, [300])  # so it is known that all that it gets will be used up
+    one.admit(2)
+    running, next_one = (batch for batch in one.dispatch() if batch.call == PAGES)
+    one.dispatch()
+    assert {grant.batch for grant in one.grants} == {running.batch}
+    one.expand_all(running, [1])
+    one.dispatch()
+    assert {grant.batch for grant in one.grants} == {running.batch, next_one.batch}
+
+
+def test_nothing_begins_where_values_take_it_all_but_an_item_of_the_oldest_root() -> None:
     one, _, _ = full()
+    (read,) = one.dispatch()
+    assert (read.call, read.count) == (READ, 1)
+    assert one.core.machine.works_for(0, [read.batch])
     assert one.dispatch() == []
     assert one.grants == []
+
+
+def test_calls_farther_from_the_end_leave_memory_to_those_behind_them() -> None:
+    one = script(64, documents=60, last=False)
+    assert one.core.room() == 0, (
+        "four rows are free, and one is kept: that leaves four for what is behind"
+    )
+    (pages, _) = one.dispatch()
+    one.release(pages, {0: 2})
+    one.expand_all(pages, [0] * pages.count)
+    assert [batch.call for batch in one.dispatch()] == [READ]
 
 
 def test_of_little_credit_work_nearer_to_the_end_gets_it_first() -> None:
@@ -82,11 +122,10 @@ def test_of_little_credit_work_nearer_to_the_end_gets_it_first() -> None:
 
 def test_the_oldest_root_goes_on_without_credit_one_item_at_a_time_its_deepest_first() -> None:
     one, first, _ = full()
-    assert one.dispatch() == [], "it has something at a worker"
     pause(one, first)
     (read,) = one.dispatch()
     assert (read.call, read.count) == (READ, 1)
-    assert one.dispatch() == [], "that is the one"
+    assert one.dispatch() == [], "that is the one, and the generator waits for it"
     one.finish(read)
     (read,) = one.dispatch()
     assert (read.call, read.count) == (READ, 1)
@@ -129,10 +168,10 @@ def test_other_roots_wait() -> None:
 
 
 def test_no_more_roots_come_in_until_there_is_room_or_none_is_open() -> None:
-    one = script(4, documents=2, last=False)
+    one = script(5, documents=2, last=False)
     assert one.core.room() > 1
     first, _ = one.dispatch()
-    one.release(first, {0: 2})
+    one.release(first, {0: 3})
     assert one.core.room() == 0
     empty = script(2, documents=2, last=False)
     assert empty.core.room() == 0, "documents alone take it all"

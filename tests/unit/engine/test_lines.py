@@ -128,13 +128,13 @@ def test_what_was_not_taken_is_next_and_what_was_let_through_takes_turns() -> No
     ]
 
 
-def test_an_item_is_removed_from_wherever_it_stands() -> None:
+def test_items_are_removed_from_wherever_they_stand() -> None:
     chunk = families(9, 9)
     for line in (FifoLine(), FairLine(QUANTUM)):
         line.append((1, chunk, 0b111))
         line.append((2, chunk, 0b111 << 9))
-        line.remove_item(chunk, 0b10)
-        line.remove_item(chunk, 1 << 9)
+        line.remove_items(chunk, 0b10)
+        line.remove_items(chunk, 1 << 9)
         assert taken(line, [chunk]) == [(0, [0, 2]), (0, [10, 11])]
 
 

@@ -123,17 +123,28 @@ def test_a_batch_works_for_the_roots_of_what_it_has_not_finished() -> None:
     assert [machine.works_for(root, [read.batch]) for root in range(3)] == [False, True, False]
 
 
-def test_one_ready_item_of_a_root_is_taken_wherever_it_stands() -> None:
+def test_ready_items_of_a_root_are_taken_wherever_they_stand() -> None:
     script, machine, batch = generating(3)
     for task, pages in ((0, 3), (2, 4)):
         script.release(batch, {task: pages})
-    assert not machine.is_ready(READ, 1) and machine.take_of(READ, 1) is None
+    assert not machine.is_ready(READ, 1)
+    assert machine.take_of(READ, 1, 9, probed=False) is None
     assert machine.is_ready(READ, 2)
-    for left in (6, 5, 4, 3):
-        taken = machine.take_of(READ, 2)
-        assert taken is not None and taken.count == 1
+    for limit, count, left in ((1, 1, 6), (2, 2, 4), (9, 1, 3)):
+        taken = machine.take_of(READ, 2, limit, probed=False)
+        assert taken is not None and taken.count == count
         assert machine.works_for(2, [taken.batch])
         assert machine.queues[READ].count == left
-    assert machine.take_of(READ, 2) is None
+    assert machine.take_of(READ, 2, 9, probed=False) is None
     rest = machine.take(READ, 9)
     assert rest is not None and rest.count == 3
+
+
+def test_the_probe_holds_back_items_of_a_root_unless_there_is_nothing_else() -> None:
+    script, machine, batch = generating(1)
+    script.release(batch, {0: 20})
+    taken = machine.take_of(READ, 0, 20, probed=True)
+    assert taken is not None and taken.count == 8
+    assert machine.take_of(READ, 0, 20, probed=True) is None
+    one = machine.take_of(READ, 0, 20, probed=False)
+    assert one is not None and one.count == 1

@@ -32,9 +32,9 @@ class Budget:
     """Watches that nothing which makes values is begun without credit, but some of the oldest root.
 
     What values take, and what the core was told, is all that is looked at: how credit is reckoned is the
-    core's affair, but where values take all of the budget there can be none. Then idle workers of one stage may get
-    one item of the oldest root each, or more if what these make is known to be little beside the budget, and only
-    while nothing of the root is at a worker of a stage nearer to the end.
+    core's affair, but where values take all of the budget there can be none. Then idle workers of one stage may
+    get one item of the oldest root each, or more if what these make is known to be little beside the budget,
+    and only while nothing of the root is at a worker of a stage nearer to the end.
     """
 
     def __init__(self, plan: Plan, run: ObservedRun, budget_bytes: int) -> None:
@@ -73,7 +73,9 @@ class Budget:
         match command:
             case GrantRoom():
                 if (held := self._held.get(command.batch)) is not None:
-                    self._begun.append(replace(held, count=1))  # else it has begun just now
+                    self._begun.append(
+                        replace(held, count=1, waits=True)
+                    )  # else it has begun just now
             case StartBatch():
                 batch = command.batch
                 held = _Held(batch.batch, batch.call, batch.count, command.worker)
@@ -89,13 +91,12 @@ class Budget:
         run, begun = self._run, self._begun
         self._begun = []
         root, text = run.oldest_root, ""
-        if run.held_bytes >= self._budget_bytes and root is not None:
+        without = run.held_bytes >= self._budget_bytes
+        if without and root is not None:
             text = next(filter(None, (self._why_not(one, begun, root) for one in begun)), "")
         for one in begun:
-            if one.number in self._held:
-                self._held[one.number].waits = False
-            else:
-                self._held[one.number] = one
+            held = self._held.setdefault(one.number, one)
+            held.waits, held.without = False, without
         return [Violation("credit", f"{text}, with {run.held_bytes} bytes held")] if text else []
 
     def _why_not(self, one: _Held, begun: Sequence[_Held], root: int) -> str:
@@ -108,8 +109,11 @@ class Budget:
             return f"{one.count} items were begun at once"
         at_work = [held for held in self._held.values() if not held.waits]
         others = [other for other in begun if other is not one]
-        if any(held.worker == one.worker for held in (*at_work, *others)):
+        here = [held for held in at_work if held.worker == one.worker]
+        if any(held.without for held in here) if one.waits else here:
             return f"{name} is not the only one at its worker"
+        if any(other.worker == one.worker for other in others):
+            return f"{name} is not the only one that was begun at its worker or went on"
         if any(self._depth[other.call] != depth for other in others):
             return f"{len(begun)} batches of several stages were begun or went on"
         deeper = [held.number for held in at_work if self._depth[held.call] > depth]
@@ -144,6 +148,8 @@ class _Held:
     """Bytes."""
     waits: bool = False
     """For room."""
+    without: bool = False
+    """It began, or went on last, where there was no credit."""
 
 
 def _stores(streams: CallStreams) -> bool:
