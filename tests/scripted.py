@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from fanfold.dispatch.core import Core
@@ -57,7 +57,7 @@ class Script:
         checked: bool = True,
         rules: StopRules = ON_REQUEST,
         budget_bytes: int | None = None,
-        row_bytes: int = 0,
+        row_bytes: int | Mapping[int, int] = 0,
     ) -> None:
         self.plan = plan
         workers = [
@@ -115,7 +115,8 @@ class Script:
                     self.restarted.append(getattr(command, "worker", -1))
 
     def rows(self, port: int, count: int) -> StreamRows:
-        return StreamRows(port, Rows(next(self._refs), count, self._row_bytes * count))
+        size = self._row_bytes if isinstance(self._row_bytes, int) else self._row_bytes[port]
+        return StreamRows(port, Rows(next(self._refs), count, size * count))
 
     def admit(self, count: int, *, last: bool = True) -> None:
         first = self.core.machine.roots.admitted

@@ -9,10 +9,10 @@ oldest. The rule, by stages from the end of the pipeline on:
 1. Generators of the root that wait for room go on, by one child or as many as are little.
 2. If none waits there, idle workers get what is ready of the root: an item each, or as many as make little. A
    worker that is being replaced gets some only where nothing of the root would go on at the stage otherwise.
-3. Where the root has anything to go on with, or something at a worker, stages farther from the end wait. What
-   they make would only add to what those behind them have not got round to; and those let values go.
+3. Where the root has anything to go on with, stages farther from the end wait, whether there is a worker for it
+   or not. What they make would only add to what those behind them have not got round to, who let values go.
 
-So each worker has one item at a time that nobody had credit for.
+So each worker has one item at a time that nobody had credit for, or has made it, and nobody has begun it yet.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Carrying:
             for worker, work in moves:
                 self._last[worker.number] = work if isinstance(work, int) else work.batch
                 yield worker, work
-            if waiting or calls or goes_on:
+            if waiting or calls:
                 return
 
     def _waiting(self, pool: Pool, root: int) -> list[Move]:

@@ -179,6 +179,10 @@ class ObservedRun:
         """Whether one of these batches holds an item of a root that has not ended."""
         return self._core.machine.works_for(root, batches)
 
+    def is_ready(self, call: int, root: int) -> bool:
+        """Whether an item of a root waits for a worker of a call's."""
+        return self._core.machine.is_ready(call, root)
+
     def open_failures(self) -> Sequence[Failure]:
         """What has failed under roots that have not ended."""
         return self._core.open_failures()

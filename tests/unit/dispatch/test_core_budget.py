@@ -141,7 +141,7 @@ def test_its_generator_goes_on_by_one_child_when_nothing_else_of_it_can() -> Non
     assert one.dispatch() == []
     (grant,) = one.grants
     assert (grant.worker, grant.batch) == (PAGES_WORKER, first.batch)
-    assert room_of(one, first) == 4 * ROW + 1
+    assert 0 < room_of(one, first) - 4 * ROW < ROW, "one more child goes beyond that"
     assert one.dispatch() == [] and len(one.grants) == 1, "it has not paused again"
 
 

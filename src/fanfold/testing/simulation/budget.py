@@ -34,7 +34,7 @@ class Budget:
     What values take, and what the core was told, is all that is looked at: how credit is reckoned is the
     core's affair, but where values take all of the budget there can be none. Then idle workers of one stage may
     get one item of the oldest root each, or more if what these make is known to be little beside the budget,
-    and only while nothing of the root is at a worker of a stage nearer to the end.
+    and only while nothing of the root is ready at a stage nearer to the end.
     """
 
     def __init__(self, plan: Plan, run: ObservedRun, budget_bytes: int) -> None:
@@ -116,9 +116,9 @@ class Budget:
             return f"{name} is not the only one that was begun at its worker or went on"
         if any(self._depth[other.call] != depth for other in others):
             return f"{len(begun)} batches of several stages were begun or went on"
-        deeper = [held.number for held in at_work if self._depth[held.call] > depth]
-        if run.works_for(root, deeper):
-            return f"{name} was begun while something of root {root} was nearer to the end"
+        deeper = (call for call, other in self._depth.items() if other > depth)
+        if any(run.is_ready(call, root) for call in deeper):
+            return f"{name} was begun while an item of root {root} was ready nearer to the end"
         return ""
 
     def admission(self, room: int) -> list[Violation]:
