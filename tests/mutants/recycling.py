@@ -45,9 +45,9 @@ RECYCLING: Final = (
     ),
     Mutant(
         "a worker that is to be replaced does not help the oldest root either",
-        "dispatch/core.py",
-        "idle = (w for w in pool.workers if w.ready and not (w.batches or w.retiring))",
-        "idle = (w for w in pool.workers if w.open and not w.batches)",
+        "dispatch/carrying.py",
+        "chosen = [worker for worker in idle if not worker.retiring][:1]",
+        "chosen = []",
         ("stand-still",),
         case="the-oldest-root-at-a-worker-that-leaves",
     ),

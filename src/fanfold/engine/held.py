@@ -107,14 +107,11 @@ class HeldBlocks:
             self.peak_bytes = self.size_bytes
         if self.plenty_bytes is not None and self.size_bytes > self.plenty_bytes:
             self.tight = True
+            self._small.clear()
         if not self.tight and 0 < stream.rows.size_bytes < EARLY_ROW_BYTES * stream.rows.count:
             self._small.add(ref)
             return False
         return True
-
-    def is_small(self, ref: Ref) -> bool:
-        """Whether a block's rows stay until their root ends."""
-        return not self.tight and ref in self._small
 
     def discard(self, streams: Sequence[StreamRows]) -> None:
         """Blocks that came too late."""
@@ -152,7 +149,7 @@ class HeldBlocks:
     def free_early(self, chunk: Chunk, slot: int, items: int) -> None:
         """The values of items at a slot go before their root ends, unless they are small."""
         segments = chunk.segments.get(slot)
-        if segments is None or self.is_small(segments[0][1]):
+        if segments is None or segments[0][1] in self._small:
             return
         before = 0 if chunk.freed is None else chunk.freed.get(slot, 0)
         items &= ~before
