@@ -18,7 +18,7 @@ Values are let go at the end of a pipeline, so what is nearer to it must not wai
 * Generators that go on leave one more room free, so that others can begin: a small parent does not wait for a
   giant.
 * A generator that has no more than a *step* left is granted as much as it was granted before, up to a step: a
-  :data:`STEPS`-th of what generators may use, divided by the number of those that run, and a room at least. So
+  :data:`STEPS`-th of what they may use, divided by the number of those at workers, and a room at least. So
   one that is alone has up to half of the budget ahead of it, and its next grant is on the way while it works.
 
 Without credit a worker may begin one item, or as many as make no more than its part of what is kept for that,
@@ -43,7 +43,7 @@ KEPT: Final = 64
 STEPS: Final = 4
 """A generator that is alone gets the budget in so many steps; it may have two of them ahead of it."""
 SPILLED_ROOMS: Final = 2
-"""So much is to be free after spilling."""
+"""So much is to be free after spilling, beside what is left free for others: then any generator can go on."""
 ASSUMED: Final = 32
 """A room holds so many items of a call of which nothing is known yet."""
 FIRST_ROOTS: Final = 8
@@ -133,6 +133,11 @@ class Credits:
     def room_bytes(self) -> int:
         """What one generator is given at a time, at least."""
         return self._room
+
+    @property
+    def ample_bytes(self) -> int:
+        """With so much free nothing lacks credit."""
+        return self._most_free + SPILLED_ROOMS * self._room
 
     @property
     def _step(self) -> int:
@@ -298,7 +303,7 @@ class Spilling:
         if self._under_way or (before is not None and made_bytes - before < credits.room_bytes):
             self._looked_at = before
             return 0
-        return max(0, SPILLED_ROOMS * credits.room_bytes - credits.free_bytes)
+        return max(0, credits.ample_bytes - credits.free_bytes)
 
     def asked(self) -> None:
         """The backend was asked."""

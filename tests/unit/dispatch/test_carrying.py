@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 from fanfold.engine.commands import Command, SpillBlocks
 from fanfold.protocol import BatchPaused, BlocksSpilled, RunBatch, WorkerDied, WorkerStarted
@@ -29,9 +30,10 @@ class Tight(Script):
             row_bytes={DOCUMENT: 1, PAGE: ROW, TEXT: text, 5: 1},
         )
 
-    def _carry_out(self, commands: list[Command]) -> None:  # type: ignore[override]  # the caller's are lists
-        super()._carry_out(commands)
-        for command in commands:
+    def _carry_out(self, commands: Iterable[Command]) -> None:
+        asked = list(commands)
+        super()._carry_out(asked)
+        for command in asked:
             if isinstance(command, SpillBlocks):
                 self.event(BlocksSpilled(command.refs, ()))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from fanfold.dispatch.credits import ASSUMED, KEPT, ROOM_BYTES, ROOMS, STEPS, Credits
+from fanfold.dispatch.credits import ASSUMED, KEPT, ROOM_BYTES, ROOMS, STEPS, Credits, Spilling
 from fanfold.plan import Plan
 from tests.plans import fan_out_plan
 
@@ -265,6 +265,21 @@ def test_without_credit_there_is_no_more_room_and_the_asking_goes_on() -> None:
     assert list(credits.hungry) == [2]
     account.held = BUDGET - left - STEP // 2
     assert credits.more(2) == STEP // 2
+
+
+def test_as_much_leaves_memory_as_a_generator_needs_to_go_on() -> None:
+    account = Account()
+    account.run(1, PAGES, [50 * ROOM])
+    credits = account.credits
+    credits.begin(2, PAGES, 1)
+    credits.made(2, STEP)
+    account.held = BUDGET
+    wanted = Spilling().wanted(credits, 0)
+    account.held -= wanted - 1
+    assert Spilling().wanted(credits, 0) == 1
+    account.held -= 1
+    assert Spilling().wanted(credits, 0) == 0
+    assert credits.more(2) > 0
 
 
 def test_a_generator_that_pauses_waits_for_more_and_what_it_did_not_use_is_free() -> None:
