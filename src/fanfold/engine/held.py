@@ -39,7 +39,7 @@ class HeldBlocks:
         """Blocks of values that are not worth releasing before their root ends."""
         self._released: list[Ref] = []
         self._sizes: dict[Ref, int] = {}
-        """Of those that are in memory and may leave it, in the order of their making."""
+        """Of those that are in memory and may be moved out of it, in the order of their making."""
         self.size_bytes: int = 0
         """What all of them take, as it was reported; those that were handed back are left out."""
         self.made_bytes: int = 0
@@ -49,7 +49,7 @@ class HeldBlocks:
         self._spilled: set[Ref] = set()
         """Those that take no memory any more."""
         self._fixed: dict[Ref, int] = {}
-        """The sizes of those that cannot be moved out of it."""
+        """The sizes of those that cannot be, or are not worth it."""
 
     def take_released(self) -> tuple[Ref, ...]:
         """The blocks that nobody needs any more, since the last call."""
@@ -81,7 +81,7 @@ class HeldBlocks:
             if wanted <= 0:
                 break
             size = self._sizes[ref]
-            if size >= SPILLED_BYTES and ref in self.rows and ref not in busy:
+            if ref in self.rows and ref not in busy:
                 found.append(ref)
                 wanted -= size
         return tuple(found)
@@ -100,15 +100,19 @@ class HeldBlocks:
             self._released.append(ref)
             return False
         self.rows[ref] = left
-        self._sizes[ref] = stream.rows.size_bytes
-        self.size_bytes += stream.rows.size_bytes
-        self.made_bytes += stream.rows.size_bytes
+        size = stream.rows.size_bytes
+        (self._sizes if size >= SPILLED_BYTES else self._fixed)[ref] = size
+        self.size_bytes += size
+        self.made_bytes += size
         if self.size_bytes > self.peak_bytes:
             self.peak_bytes = self.size_bytes
+        if self.tight:
+            return True
         if self.plenty_bytes is not None and self.size_bytes > self.plenty_bytes:
             self.tight = True
             self._small.clear()
-        if not self.tight and 0 < stream.rows.size_bytes < EARLY_ROW_BYTES * stream.rows.count:
+            return True
+        if 0 < size < EARLY_ROW_BYTES * stream.rows.count:
             self._small.add(ref)
             return False
         return True
@@ -154,12 +158,22 @@ class HeldBlocks:
         before = 0 if chunk.freed is None else chunk.freed.get(slot, 0)
         items &= ~before
         self.never_held(chunk, (slot,), items)
-        for members, ref, _ in segments:
-            rows = (members & items).bit_count()
-            if rows:
-                self.drop(ref, rows)
-        if len(segments) == 1 and segments[0][0] == items:
+        left, kept = items, ~(before | items)
+        spent: list[int] = []
+        for index, (members, ref, _) in enumerate(segments):
+            here = members & left
+            if here:
+                left ^= here
+                self.drop(ref, here.bit_count())
+                if not members & kept:
+                    spent.append(index)
+                if not left:
+                    break
+        if len(spent) == len(segments):
             del chunk.segments[slot]
+        else:
+            for index in reversed(spent):  # what comes later need not look through them
+                del segments[index]
 
     def never_held(self, chunk: Chunk, slots: Iterable[int], items: int) -> None:
         """The rows of these items at some slots are not counted (any more)."""

@@ -110,3 +110,14 @@ def test_blocks_that_went_before_they_could_be_moved_are_no_news() -> None:
     assert held.size_bytes == 0
     held.spilled(asked=(1,), moved=())
     assert held.size_bytes == 0
+
+
+def test_where_values_were_is_forgotten_when_they_have_gone() -> None:
+    """Else each of many children that come one by one would be looked for among all that came before."""
+    one = Small(2_000)
+    for _ in range(40):
+        one.read(1)
+    pages = one.core.machine.roots.chunk(0).children[1].newest
+    assert pages is not None and pages.size == 40
+    slot = one.core.machine.program.port[PAGE]
+    assert len(pages.segments.get(slot, ())) <= 1
