@@ -17,9 +17,10 @@ Values are let go at the end of a pipeline, so what is nearer to it must not wai
   more such calls there are behind them: the last one leaves nothing, new roots leave all of it.
 * Generators that go on leave one more room free, so that others can begin: a small parent does not wait for a
   giant.
-* A generator that has no more than a *step* left is granted as much as it was granted before, up to a step: a
-  :data:`STEPS`-th of what they may use, divided by the number of those at workers, and a room at least. So
-  one that is alone has up to half of the budget ahead of it, and its next grant is on the way while it works.
+* A generator that has no more than a *step* left is granted another: a :data:`STEPS`-th of what they may use,
+  divided by the number of those at workers, and a room at least. So one that is alone has up to half of the
+  budget ahead of it, and its next grant is on the way while it works. Once it is known what items of its call
+  usually give, no grant is larger than all before it together.
 
 Without credit a worker may begin one item, or as many as make no more than its part of what is kept for that,
 by the largest that the call's items have turned out in any batch.
@@ -224,7 +225,11 @@ class Credits:
     def more(self, batch: int) -> int:
         """How much more room a hungry generator gets now; 0: there is no credit."""
         promise = self._promises[batch]
-        wanted = min(self._step, max(promise.room, self._room // ASSUMED, 1))
+        wanted = self._step
+        if (
+            promise.call in self._usual
+        ):  # what usually gives little gets little, until it gives more
+            wanted = min(wanted, max(promise.room, self._room // ASSUMED, 1))
         more = min(wanted, self.free_bytes - self._most_free - self._room)
         if more <= wanted // 4:
             return 0
