@@ -23,6 +23,7 @@ from tests.mutants.rates import RATES
 from tests.mutants.recycling import RECYCLING
 from tests.mutants.scaling import SCALING
 from tests.mutants.work import DEAD_WORK, PROBE, VALUES, WORK
+from tests.mutants.workers import WORKERS
 
 MUTANTS: Final = (
     *MEMBERSHIP,
@@ -37,4 +38,5 @@ MUTANTS: Final = (
     *MEMORY,
     *RECYCLING,
     *SCALING,
+    *WORKERS,
 )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from fanfold.backends.stage_plan import StagePlan
@@ -37,6 +38,8 @@ RELEASE_BYTES: Final = 4 * 1024 * 1024
 BYTES_PER_CHILD: Final = RELEASE_BYTES // RELEASE_CHILDREN
 FIRST_CHILDREN: Final = 64
 """As long as nothing is known of their size, no more than so many."""
+FROZEN: Final = frozenset({str, bytes, int, float, bool, type(None)})
+"""Types whose values nobody can change."""
 
 
 @dataclass(slots=True)
@@ -120,6 +123,8 @@ class Delivery:
         self.failures: dict[int, Failure] = {}
         """By task, all since the batch's start."""
         self.openings: list[Opening] = [Opening.of(expansion) for expansion in streams.expansions]
+        self._settled: list[StreamRows] | None = None
+        """What :meth:`settle` has stored."""
         self.released_bytes: int = 0
         """How much the children take that were reported so far."""
 
@@ -152,9 +157,33 @@ class Delivery:
         for column in self.columns:
             column.append(None)
 
+    def settle(self, stop: int) -> None:
+        """Make sure that what was collected for the tasks before ``stop`` can be told later, by another thread:
+        what users' code can still change, or has a part in, is stored now."""
+        if self._is_frozen():
+            self.columns = [column.copy() for column in self.columns]
+        else:
+            self._settled = self._store(stop)
+
+    def _is_frozen(self) -> bool:
+        """Whether nothing that was collected can change any more, and no function of users is asked of it."""
+        openings = self.openings
+        streams = [*self._items, *(s for one in openings for s in one.expansion.streams)]
+        return not any(stream.groups or stream.costs for stream in streams) and all(
+            FROZEN.issuperset(map(type, values))
+            for values in chain(self.columns, *(one.rows for one in openings))
+        )
+
     def flush(self, stop: int, *last: BatchEvent) -> None:
         """Report what was collected: children, and the tasks before ``stop``; then ``last``."""
-        stored = self._store(stop)
+        events = self.events(stop, *last)
+        if events:
+            self._emit(events)
+
+    def events(self, stop: int, *last: BatchEvent) -> list[BatchEvent]:
+        """What there is to report: children, and the tasks before ``stop``; then ``last``."""
+        stored = self._store(stop) if self._settled is None else self._settled
+        self._settled = None
         batch, events = self._batch, list[BatchEvent]()
         for opening in self.openings:
             node = opening.expansion.node
@@ -195,11 +224,10 @@ class Delivery:
                 )
             )
         events += last
-        if events:
-            self._emit(events)
         self.openings = [Opening.of(opening.expansion) for opening in self.openings]
         self.columns = [[] for _ in self.columns]
         self.first = stop
+        return events
 
     def _store(self, stop: int) -> list[StreamRows]:
         """The rows of all streams: of each opening in turn, then of the items. Where some cannot be stored,

@@ -27,9 +27,10 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 from fanfold.backends.base import NO_RUN, RunFacts
 from fanfold.backends.batch_run import (
@@ -51,10 +52,17 @@ from fanfold.backends.values import Values
 from fanfold.errors import UsageError
 from fanfold.failures import Failure
 from fanfold.plan import StageSpec
-from fanfold.protocol import BatchFinished, BatchPaused, BatchRaised, RunBatch
+from fanfold.protocol import BatchEvent, BatchFinished, BatchPaused, BatchRaised, RunBatch
 from fanfold.secret import redacted, resolved
 from fanfold.stage_context import Context, Counts, current
 
+WORTH_S: Final = 0.002
+"""So long a batch has to take that handing its report over costs less than making it."""
+
+Report: TypeAlias = Callable[[], Sequence[BatchEvent]]
+"""Makes the events of a report."""
+Later: TypeAlias = Callable[[Report], None]
+"""Has a report made and emitted, soon."""
 Once: TypeAlias = Callable[[int, Callable[[], object]], object]
 """Given the number of a class and its set-up, calls it if nobody on this node has."""
 
@@ -72,6 +80,9 @@ class StageRunner:
         once: Calls a class's ``setup_on_node``, given the number of the class, unless that was done on this
             node before.
         clock: Seconds since whenever.
+        later: Takes reports of batches that took long, and emits them before any other events. Another thread
+            may do so, while users' code is at the next batch. Without it every report is emitted at once; with
+            it :meth:`tell` is to be called when there is nothing to go on with.
     """
 
     def __init__(
@@ -85,6 +96,7 @@ class StageRunner:
         contain: tuple[type[BaseException], ...] = (BaseException,),
         once: Once = lambda _, setup: setup(),
         clock: Callable[[], float] = time.perf_counter,
+        later: Later | None = None,
     ) -> None:
         self._plan = plan
         self._values = values
@@ -93,6 +105,9 @@ class StageRunner:
         self._facts = run
         self._contain = contain
         self._once = once
+        self._later = later
+        self._report: Report | None = None
+        """Of the last batch, not told yet."""
         self._clock = clock
         self._rest = Rest(clock)
         self._function: Callable[..., Any] | None = None
@@ -146,8 +161,8 @@ class StageRunner:
         )
 
     def run(self, batch: RunBatch, *, wait_s: float = 0.0) -> bool:
-        """Run a batch to its end, or until a generator has used up its room; every event that the protocol asks
-        for is emitted before this returns.
+        """Run a batch to its end, or until a generator has used up its room. Every event that the protocol asks
+        for is emitted before this returns, but for the last report of a batch that took long (``later``).
 
         Args:
             batch: What to run.
@@ -159,6 +174,7 @@ class StageRunner:
         Raises:
             BaseException: What users' code raised, if it is not among those to contain.
         """
+        self._hand_over()
         run = self._open(batch)
         batched = self._plan.stage.batch_size is not None
         with current(run.context):
@@ -178,10 +194,23 @@ class StageRunner:
 
     def resume(self, batch: int) -> bool:
         """Go on with a batch that has paused, as :meth:`run` does."""
+        self._hand_over()
         run, wait_s = self._paused.pop(batch)
         with current(run.context):
             run.retake()
             return self._go_on(run, wait_s)
+
+    def tell(self) -> None:
+        """Emit what was not told yet."""
+        if (report := self._report) is not None:
+            self._report = None
+            self._emit(report())
+
+    def _hand_over(self) -> None:
+        """Users' code is about to run: what was not told yet is told meanwhile."""
+        if self._later is not None and (report := self._report) is not None:
+            self._report = None
+            self._later(report)
 
     def _go_on(self, run: BatchRun, wait_s: float) -> bool:
         if run.advance():
@@ -261,7 +290,11 @@ class StageRunner:
             counts=self._counts.take(),
             own_bytes=asked_bytes(self.stage),
         )
-        run.delivery.flush(run.begun, finished)
+        if self._later is None or run.busy_s < WORTH_S:
+            run.delivery.flush(run.begun, finished)
+            return
+        run.delivery.settle(run.begun)
+        self._report = partial(run.delivery.events, run.begun, finished)
 
     def failure(self, error: BaseException) -> Failure:
         """The record of an error that is contained; any other goes through.

@@ -2,11 +2,13 @@
 
 Owns the waiting batches, those that have paused, and by batch the trimmed tasks and the room for children.
 Where messages come from is told by two functions, one that waits for the next and one that takes what has
-arrived: a process has a channel, a thread a queue.
+arrived: a process has a channel, a thread a queue. They are called by the thread that runs the batches or,
+while it is at one, by another (:meth:`Inbox.fetch`); never by both at a time.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -48,7 +50,15 @@ class Inbox:
         """Batches that had paused and may go on."""
         self._unheard: set[int] = set()
         """Batches of which tasks were trimmed since they asked."""
+        self._granted: set[int] = set()
+        """Batches that were given room since they asked."""
         self._looked_s = 0.0
+        self._changed = threading.Condition()
+        self._fetching = False
+        self._over = False
+        """There is no more to come."""
+        self._error: BaseException | None = None
+        """What another thread met."""
 
     def serve(
         self,
@@ -69,7 +79,7 @@ class Inbox:
         runner.trimmed, runner.room = self.trimmed, self.room
         while True:
             started_s = time.perf_counter()
-            work = self.next()
+            work = self.next(runner.tell)
             if work is None:
                 return
             number = work if isinstance(work, int) else work.batch
@@ -84,50 +94,99 @@ class Inbox:
             else:
                 self.paused(number)
 
-    def next(self) -> RunBatch | int | None:
+    def next(self, idle: Callable[[], object] = lambda: None) -> RunBatch | int | None:
         """Wait for the next batch, or the number of one that had paused and goes on; None when there is no more
-        to come."""
-        while not (self._resumed or self._batches):
-            message = self._wait()
-            if message is None:
-                return None
-            self._take(message)
-        self._look()  # what was trimmed meanwhile is not begun
-        return self._resumed.popleft() if self._resumed else self._batches.popleft()
+        to come.
+
+        Args:
+            idle: Called before it waits.
+        """
+        with self._changed:
+            self._look()  # what was trimmed meanwhile is not begun
+            waits = not self._waiting
+        if waits:
+            idle()
+        with self._changed:
+            while not self._waiting:
+                if self._over:
+                    return None
+                if self._error is not None:
+                    raise self._error
+                if self._fetching:
+                    self._changed.wait()
+                else:
+                    self._take(self._wait())
+            if waits:
+                self._look()
+            return self._resumed.popleft() if self._resumed else self._batches.popleft()
+
+    def fetch(self) -> None:
+        """Take in messages until a batch waits, or there are no more to come; for another thread. What it meets
+        is raised where batches are taken."""
+        with self._changed:
+            if self._waiting or self._over:
+                return
+            self._fetching = True
+        try:
+            while self._fetching:
+                message = self._wait()
+                with self._changed:
+                    self._take(message)
+                    self._fetching = not (self._batches or self._over)
+                    self._changed.notify()
+        except BaseException as error:
+            with self._changed:
+                self._fetching, self._error = False, error
+                self._changed.notify()
+
+    @property
+    def _waiting(self) -> bool:
+        return bool(self._resumed or self._batches)
 
     def room(self, batch: int) -> int | None:
         """How many bytes of children a batch may release in all, as far as is known by now."""
-        room = self._rooms.get(batch)
-        if room is not None:
-            self._look()
-            room = self._rooms[batch]
-        return room
+        with self._changed:
+            room = self._rooms.get(batch)
+            if room is not None:
+                self._look()
+                self._granted.discard(batch)
+                room = self._rooms[batch]
+            return room
 
     def paused(self, batch: int) -> None:
         """A batch waits for more room, or to be trimmed; that may have been told since it asked."""
-        self._paused.add(batch)
-        if batch in self._unheard:
-            self._resume(batch)
+        with self._changed:
+            self._paused.add(batch)
+            if batch in self._unheard or batch in self._granted:
+                self._resume(batch)
 
     def ended(self, batch: int) -> None:
         """A batch is done with."""
-        self._trimmed.pop(batch, None)
-        self._rooms.pop(batch, None)
-        self._unheard.discard(batch)
+        with self._changed:
+            self._trimmed.pop(batch, None)
+            self._rooms.pop(batch, None)
+            self._unheard.discard(batch)
+            self._granted.discard(batch)
 
     def trimmed(self, batch: int) -> int:
         """Which tasks of a batch need not run any more, as far as is known by now."""
-        if time.perf_counter() - self._looked_s >= LOOK_S:
-            self._look()
-        self._unheard.discard(batch)
-        return self._trimmed.get(batch, 0)
+        with self._changed:
+            if time.perf_counter() - self._looked_s >= LOOK_S:
+                self._look()
+            self._unheard.discard(batch)
+            return self._trimmed.get(batch, 0)
 
     def _look(self) -> None:
         self._looked_s = time.perf_counter()
+        if self._fetching:
+            return  # the other thread takes in whatever comes
         for message in self._arrived():
             self._take(message)
 
-    def _take(self, message: Work) -> None:
+    def _take(self, message: Work | None) -> None:
+        if message is None:
+            self._over = True
+            return
         self._free(message.freed)
         if message.batch is not None:
             self._batches.append(message.batch)
@@ -142,6 +201,7 @@ class Inbox:
             batch, more = message.grant
             if batch in self._rooms:
                 self._rooms[batch] += more
+                self._granted.add(batch)
                 self._resume(batch)
 
     def _resume(self, batch: int) -> None:

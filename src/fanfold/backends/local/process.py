@@ -28,6 +28,7 @@ from fanfold.backends.base import (
 )
 from fanfold.backends.local.board import Board
 from fanfold.backends.local.channel import WorkerChannel
+from fanfold.backends.local.companion import Companion
 from fanfold.backends.local.inbox import Inbox
 from fanfold.backends.local.messages import CloseWriter, Setup, Write
 from fanfold.backends.local.node import Node
@@ -109,7 +110,21 @@ def _serve_stage(setup: Setup, channel: WorkerChannel) -> None:
     if plan.stage.asynchronous:
         _serve_asynchronous(setup, channel, plan, values, emit, board, once)
         return
-    runner = StageRunner(plan, values, emit, worker=setup.name, run=setup.run, once=once)
+    inbox = Inbox(
+        lambda: None if (packed := channel.receive()) is None else unpack_work(packed),
+        lambda: map(unpack_work, channel.arrived()),
+        values.free,
+    )
+    companion = Companion(emit, inbox.fetch)
+    runner = StageRunner(
+        plan,
+        values,
+        companion.emit,
+        worker=setup.name,
+        run=setup.run,
+        once=once,
+        later=companion.later,
+    )
     try:
         runner.construct()
         refuse_grown(plan.stage)
@@ -118,13 +133,9 @@ def _serve_stage(setup: Setup, channel: WorkerChannel) -> None:
         return
     try:
         emit([WorkerStarted(number, pid=pid)])
-        inbox = Inbox(
-            lambda: None if (packed := channel.receive()) is None else unpack_work(packed),
-            lambda: map(unpack_work, channel.arrived()),
-            values.free,
-        )
         inbox.serve(runner, lambda batch: board.begin(number, batch), lambda: board.clear(number))
     finally:
+        companion.close()
         runner.close()  # also if the run has ended before it could report
 
 

@@ -7,6 +7,7 @@ the arena has, ever: so what is remembered of a block cannot be taken for what c
 from __future__ import annotations
 
 import itertools
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -67,6 +68,8 @@ class ArenaValues:
             if own is None
             else Writer(descriptors[own], [ref[1:3] for ref in used], limit_bytes, keep_bytes)
         )
+        self._lock = threading.Lock()
+        """One thread writes at a time."""
         self._serials = itertools.count(serials_from)
         self._encoders: dict[int, Encoder] = {}
         self._blocks: OrderedDict[BlockRef, Block] = OrderedDict()
@@ -116,13 +119,14 @@ class ArenaValues:
         if encoder is None:
             encoder = self._encoders[port] = Encoder(self._contain)
         try:
-            parts, size = encoder.encode(rows)
-            offset, memory = self._writer.allocate(size)
+            with self._lock:
+                parts, size = encoder.encode(rows)
+                offset, memory = self._writer.allocate(size)
+                write(parts, memory)
         except Unpicklable as error:
             raise Unstorable([(row, _unpicklable(rows[row], e)) for row, e in error.rows]) from None
         except MemoryError:
             raise Unstorable(self._too_large(rows)) from None
-        write(parts, memory)
         return Rows((self._own, offset, size, next(self._serials)), len(rows), size)
 
     def take_back(self, rows: Rows) -> None:
@@ -138,8 +142,9 @@ class ArenaValues:
     def free(self, refs: Iterable[BlockRef]) -> None:
         """Blocks of the own arena that nobody reads any more."""
         assert self._writer is not None, "a mere reader"
-        for _, offset, size, _ in refs:
-            self._writer.free(offset, size)
+        with self._lock:
+            for _, offset, size, _ in refs:
+                self._writer.free(offset, size)
 
     def _too_large(self, rows: Sequence[Any]) -> list[tuple[int, Failure]]:
         """Which rows to blame when a block does not fit: the large ones, if they are to blame."""

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
+from queue import Queue
+
+import pytest
 
 from fanfold.backends.local.inbox import Inbox
 from fanfold.backends.local.wire import Work
 from fanfold.protocol import RunBatch
+
+PATIENCE_S = 20
+"""Nothing here takes long, unless it is broken."""
 
 
 class Sender:
@@ -147,6 +154,93 @@ def test_what_comes_for_a_batch_that_has_ended_has_no_effect() -> None:
     assert sender.inbox.room(1) is None
 
 
+def test_room_that_comes_just_before_a_batch_pauses_is_not_missed() -> None:
+    """Another thread may take it in after the batch has asked."""
+    sender = Sender(Work(batch(1, room=100)))
+    sender.inbox.next()
+    assert sender.inbox.room(1) == 100
+    sender.messages.extend([Work(grant=(1, 50)), Work(batch(2))])
+    sender.inbox.fetch()
+    sender.inbox.paused(1)
+    assert [sender.inbox.next(), sender.inbox.next()] == [1, batch(2)]
+
+
+def test_room_that_a_batch_knows_of_does_not_wake_it() -> None:
+    sender = Sender(Work(batch(1, room=100)), Work(grant=(1, 50)))
+    sender.inbox.next()
+    assert sender.inbox.room(1) == 150
+    sender.inbox.paused(1)
+    sender.messages.append(None)
+    assert sender.inbox.next() is None
+
+
+# ------------------------------------------------------------------------------------------ another thread
+
+
+def test_another_thread_takes_in_what_comes_up_to_a_batch() -> None:
+    sender = Sender(Work(None, ((0, 1, 2),)), Work(batch(1)), Work(batch(2)), None)  # type: ignore[arg-type]
+    sender.inbox.fetch()
+    assert sender.freed == [(0, 1, 2)]
+    assert len(sender.messages) == 2
+    sender.inbox.fetch()
+    assert len(sender.messages) == 2, "a batch waits already"
+    assert [sender.inbox.next(), sender.inbox.next(), sender.inbox.next()] == [
+        batch(1),
+        batch(2),
+        None,
+    ]
+
+
+def test_while_another_thread_waits_for_messages_nobody_else_does() -> None:
+    came: Queue[Work | None] = Queue()
+    waiting = threading.Event()
+
+    def wait() -> Work | None:
+        assert threading.current_thread() is other, "only one reads at a time"
+        waiting.set()
+        message = came.get(timeout=PATIENCE_S)
+        waiting.clear()
+        return message
+
+    def arrived() -> list[Work]:
+        assert not waiting.is_set()
+        return []
+
+    inbox = Inbox(wait, arrived, lambda _: None)
+    other = threading.Thread(target=inbox.fetch)
+    other.start()
+    assert waiting.wait(PATIENCE_S)
+    assert inbox.room(0) is None
+    assert inbox.next(lambda: came.put(Work(batch(1)))) == batch(1)
+    other.join(PATIENCE_S)
+
+
+def test_the_end_that_another_thread_meets_is_the_end() -> None:
+    sender = Sender(None)
+    sender.inbox.fetch()
+    sender.inbox.fetch()
+    assert sender.inbox.next() is None
+
+
+def test_what_another_thread_meets_is_raised_where_batches_are_taken() -> None:
+    def wait() -> Work | None:
+        raise ConnectionResetError("the driver is gone")
+
+    inbox = Inbox(wait, list, lambda _: None)
+    inbox.fetch()
+    with pytest.raises(ConnectionResetError, match="the driver is gone"):
+        inbox.next()
+
+
+def test_it_says_so_before_it_waits() -> None:
+    sender = Sender(Work(batch(1)), None)
+    idle: list[str] = []
+    sender.inbox.next(lambda: idle.append("too soon"))
+    assert idle == []
+    sender.inbox.next(lambda: idle.append("idle"))
+    assert idle == ["idle"]
+
+
 class Runner:
     """Pauses each batch that has a bound, once, and keeps a diary."""
 
@@ -160,6 +254,9 @@ class Runner:
     def resume(self, number: int) -> bool:
         self.diary.append(("resume", number))
         return True
+
+    def tell(self) -> None:
+        self.diary.append("tell")
 
 
 def test_a_replica_runs_other_batches_while_one_waits_and_goes_on_with_it() -> None:
