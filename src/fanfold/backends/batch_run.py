@@ -14,7 +14,7 @@ from math import inf
 from typing import Any, Final, TypeAlias
 
 from fanfold.backends.children import holds_exception, kind_of, listed
-from fanfold.backends.delivery import BYTES_PER_CHILD, Delivery, Opening
+from fanfold.backends.delivery import BYTES_PER_CHILD, FROZEN, Delivery, Opening
 from fanfold.backends.opening import (
     Collected,
     ContractBroken,
@@ -33,6 +33,8 @@ from fanfold.stage_context import Context, current
 
 RELEASE_S: Final = 0.005
 """Children, and results of single items, that have waited so long are reported."""
+SIZED: Final[frozenset[type]] = frozenset({str, bytes})
+"""Types whose values are about as large as they are long."""
 Trimmed: TypeAlias = Callable[[int], int]
 """Given the number of a batch, which of its tasks need not run any more: a bit for each."""
 Room: TypeAlias = Callable[[int], int | None]
@@ -95,6 +97,8 @@ class BatchRun:
         self._trimmed = 0
         self._ask_room = room
         self._room = batch.room
+        self._collected = 0.0
+        """Bytes that earlier tasks gave, as far as one can tell, and that were not released yet."""
         self.begun: int = batch.count
         """Tasks that are run: all, unless one waits for room; then those after it are given back."""
         self._task = 0
@@ -283,6 +287,7 @@ class BatchRun:
         """Report on the way."""
         started = self._clock()
         self.delivery.flush(stop)
+        self._collected = 0.0
         self._trimmed = self._ask_trimmed(self.batch.batch)
         now = self._clock()
         self._flush_s += now - started
@@ -349,42 +354,45 @@ class BatchRun:
         skip = self.batch.skip[task] if self.batch.skip else 0
         whole: list[list[Any]] = [[] for _ in range(self._outputs)]
         collected = Collected(task, delivery)
-        targets, single = collected.targets, self._outputs == 1
-        room, share = min(collected.room, self._left()), collected.share
-        given = 0
+        left = self._left()
+        # Of these types nothing is to be done with a child, and tiny ones come by the million.
+        plain: set[type] = {*FROZEN} if self._outputs == 1 else set()
+        given, taken = 0, 0.0
         try:
             for child in children:
-                if single and not issubclass(type(child), BaseException):
+                if type(child) in plain:
                     parts: Sequence[Any] = (child,)
                 else:
-                    parts = self._unpacked(child, "yield")
+                    parts = self._child(child, plain)
                 given += 1
-                if has_own_memory(parts):
-                    parts = tuple(
-                        map(snapshot, parts)
-                    )  # a generator may fill one buffer again and again
                 if self._whole:
                     for column, part in zip(whole, parts, strict=True):
                         column.append(part)
                 if given <= skip:
                     continue
-                for append, position in targets:
+                for append, position in collected.targets:
                     append(parts[position])
-                room -= max(share, 1 + apparent_bytes(parts[0]) / BYTES_PER_CHILD)
-                if room <= 0 or clock() >= self._due_s:
+                size = len(child) if type(child) in SIZED else apparent_bytes(parts[0])
+                if size <= collected.usual:
+                    collected.room -= collected.share
+                    taken += collected.usual
+                else:
+                    collected.room -= 1 + size / BYTES_PER_CHILD
+                    taken += size
+                if taken >= left or collected.room <= 0 or clock() >= self._due_s:
                     collected.settle()
                     self._flush(task)
+                    taken = 0.0
                     if task in delivery.failures:
                         break  # something of it could not be stored
-                    while not self._left() and not self._trimmed >> task & 1:
+                    while not (left := self._left()) and not self._trimmed >> task & 1:
                         yield
                         self._trimmed = self._ask_trimmed(self.batch.batch)
                     if self._trimmed >> task & 1:
                         raise left_out()
                     collected = Collected(task, delivery)
-                    targets, share = collected.targets, collected.share
-                    room = min(collected.room, self._left())
         finally:
+            self._collected += taken
             collected.settle()
             close(children)
         if task not in delivery.failures:
@@ -392,14 +400,25 @@ class BatchRun:
             collected.seal()
         delivery.done(whole)
 
+    def _child(self, child: Any, plain: set[type]) -> Sequence[Any]:
+        """What a generator has given, a value for each output. ``plain`` are types of which any child can be
+        taken as it is, where there is one output; what is found to be such a type is added."""
+        kind = type(child)
+        if self._outputs == 1 and not issubclass(kind, BaseException):
+            if not has_own_memory((child,)):
+                plain.add(kind)
+                return (child,)
+            parts: Sequence[Any] = (child,)
+        else:
+            parts = self._unpacked(child, "yield")
+            if not has_own_memory(parts):
+                return parts
+        return tuple(map(snapshot, parts))  # a generator may fill one buffer again and again
+
     def _left(self) -> float:
-        """How much may be released yet, in children of the usual size; nothing: it has to be waited for."""
+        """How many bytes may be released yet; nothing: it has to be waited for."""
+        if self._room is not None:
+            self._room = self._ask_room(self.batch.batch)
         if self._room is None:
             return inf
-        left = self._room - self.delivery.released_bytes
-        if left <= 0:
-            self._room = self._ask_room(self.batch.batch)
-            if self._room is None:
-                return inf
-            left = self._room - self.delivery.released_bytes
-        return max(0.0, left / BYTES_PER_CHILD)
+        return max(0.0, self._room - self.delivery.released_bytes - self._collected)

@@ -38,7 +38,7 @@ RELEASE_BYTES: Final = 4 * 1024 * 1024
 BYTES_PER_CHILD: Final = RELEASE_BYTES // RELEASE_CHILDREN
 FIRST_CHILDREN: Final = 64
 """As long as nothing is known of their size, no more than so many."""
-FROZEN: Final = frozenset({str, bytes, int, float, bool, type(None)})
+FROZEN: Final[frozenset[type]] = frozenset({str, bytes, int, float, bool, type(None)})
 """Types whose values nobody can change."""
 
 

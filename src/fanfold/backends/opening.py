@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from fanfold.backends.children import holds_exception, kind_of, listed
-from fanfold.backends.delivery import Delivery, Opening
+from fanfold.backends.delivery import BYTES_PER_CHILD, Delivery, Opening
 from fanfold.columns import get_field
 from fanfold.failures import ItemFailure, ParentFailure, RetryLater, declared
 
@@ -41,6 +41,8 @@ class Collected:
         """How much more should be released together with what is there."""
         self.share: float = share
         """What each takes of that at least."""
+        self.usual: float = (share - 1) * BYTES_PER_CHILD
+        """How many bytes one takes as a rule."""
 
     def settle(self) -> None:
         """Put down how many there are; before a flush, and at the end."""
