@@ -281,7 +281,11 @@ class Credits:
 
 def size_bytes(streams: Iterable[StreamRows]) -> int:
     """What the blocks of some streams take."""
-    return sum(stream.rows.size_bytes for stream in streams if stream.rows is not None)
+    size = 0
+    for stream in streams:
+        if stream.rows is not None:
+            size += stream.rows.size_bytes
+    return size
 
 
 def _mean(known: float | None, size: float) -> float:
