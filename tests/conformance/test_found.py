@@ -37,9 +37,9 @@ def test_too_few_members_beside_another_parents_failure(backend: str) -> None:
     assert kinds == [["declared"], [], ["too_few"], ["too_few"]]
 
 
-def frames(count: int) -> Iterator[Any]:
+def frames(count: int, *, pixels: int) -> Iterator[Any]:
     """What video decoders do: one buffer for all frames."""
-    buffer = np.zeros(4, dtype=np.int64)
+    buffer = np.zeros(pixels, dtype=np.int64)
     for number in range(count):
         buffer[:] = number
         yield buffer
@@ -49,11 +49,14 @@ def first_pixel(pixels: Any) -> int:
     return int(pixels[0])
 
 
+@pytest.mark.parametrize("pixels", [4, 1 << 20])
 @pytest.mark.parametrize("backend", REAL)
-def test_a_generator_may_fill_one_buffer_again_and_again(backend: str) -> None:
+def test_a_generator_may_fill_one_buffer_again_and_again(backend: str, pixels: int) -> None:
+    """Small frames are released many at a time, large ones as they come."""
+
     @ff.pipeline(level="video")
     def first(count: ff.Port[int]) -> ff.Port[Any]:
-        frame = ff.expand(ff.stage(frames)(count), "frame")
+        frame = ff.expand(ff.stage(frames)(count, pixels=pixels), "frame")
         return ff.gather(ff.stage(first_pixel)(frame))
 
     (result,) = first.stream([6], backend=BACKENDS[backend]())

@@ -22,6 +22,13 @@ WORKERS: Final = (
         test="tests/unit/backends/local/test_inbox.py::test_room_that_comes_just_before_a_batch_pauses_is_not_missed",
     ),
     Mutant(
+        "what the store keeps as it is may be written to again",
+        "backends/batch_run.py",
+        "if reused and not (released and copies):",
+        "if reused and not released:",
+        test="tests/unit/backends/test_worker.py::test_what_is_released_as_it_comes_is_copied_once",
+    ),
+    Mutant(
         "reports wait for code that lets nobody else run",
         "backends/local/companion.py",
         "                self._alone = ALONE\n",

@@ -354,17 +354,29 @@ class BatchRun:
         skip = self.batch.skip[task] if self.batch.skip else 0
         whole: list[list[Any]] = [[] for _ in range(self._outputs)]
         collected = Collected(task, delivery)
-        left = self._left()
+        left, copies = self._left(), delivery.copies
         # Of these types nothing is to be done with a child, and tiny ones come by the million.
         plain: set[type] = {*FROZEN} if self._outputs == 1 else set()
         given, taken = 0, 0.0
         try:
             for child in children:
-                if type(child) in plain:
-                    parts: Sequence[Any] = (child,)
-                else:
-                    parts = self._child(child, plain)
+                parts: Sequence[Any] = (child,)
+                reused = False
+                if type(child) not in plain:
+                    parts, reused = self._child(child, plain)
                 given += 1
+                size = len(child) if type(child) in SIZED else apparent_bytes(parts[0])
+                released = False
+                if given > skip:
+                    if size <= collected.usual:
+                        collected.room -= collected.share
+                        taken += collected.usual
+                    else:
+                        collected.room -= 1 + size / BYTES_PER_CHILD
+                        taken += size
+                    released = taken >= left or collected.room <= 0 or clock() >= self._due_s
+                if reused and not (released and copies):
+                    parts = tuple(map(snapshot, parts))
                 if self._whole:
                     for column, part in zip(whole, parts, strict=True):
                         column.append(part)
@@ -372,14 +384,7 @@ class BatchRun:
                     continue
                 for append, position in collected.targets:
                     append(parts[position])
-                size = len(child) if type(child) in SIZED else apparent_bytes(parts[0])
-                if size <= collected.usual:
-                    collected.room -= collected.share
-                    taken += collected.usual
-                else:
-                    collected.room -= 1 + size / BYTES_PER_CHILD
-                    taken += size
-                if taken >= left or collected.room <= 0 or clock() >= self._due_s:
+                if released:
                     collected.settle()
                     self._flush(task)
                     taken = 0.0
@@ -400,20 +405,17 @@ class BatchRun:
             collected.seal()
         delivery.done(whole)
 
-    def _child(self, child: Any, plain: set[type]) -> Sequence[Any]:
-        """What a generator has given, a value for each output. ``plain`` are types of which any child can be
-        taken as it is, where there is one output; what is found to be such a type is added."""
-        kind = type(child)
-        if self._outputs == 1 and not issubclass(kind, BaseException):
-            if not has_own_memory((child,)):
-                plain.add(kind)
-                return (child,)
-            parts: Sequence[Any] = (child,)
-        else:
+    def _child(self, child: Any, plain: set[type]) -> tuple[Sequence[Any], bool]:
+        """What a generator has given, a value for each output, and whether some lie in memory that it may write
+        to again. ``plain`` are types of which that is never so, where there is one output; a type that is found
+        to be such is added."""
+        if self._outputs > 1 or issubclass(type(child), BaseException):
             parts = self._unpacked(child, "yield")
-            if not has_own_memory(parts):
-                return parts
-        return tuple(map(snapshot, parts))  # a generator may fill one buffer again and again
+            return parts, has_own_memory(parts)
+        reused = has_own_memory((child,))
+        if not reused:
+            plain.add(type(child))
+        return (child,), reused
 
     def _left(self) -> float:
         """How many bytes may be released yet; nothing: it has to be waited for."""

@@ -133,6 +133,14 @@ class Delivery:
         """Whether anyone needs the whole values that tasks return."""
         return bool(self._items)
 
+    @property
+    def copies(self) -> bool:
+        """Whether children are copied when they are released, all that is kept of them."""
+        streams = (stream for one in self.openings for stream in one.expansion.streams)
+        return not self._items and all(
+            self._values.copies(stream.port) for stream in streams if stream.stored
+        )
+
     def room(self) -> tuple[float, float]:
         """How much more should be released together with what was collected, in :data:`BYTES_PER_CHILD`, and
         what a child is taken for at least: what its kind took lately."""

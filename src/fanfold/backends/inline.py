@@ -53,6 +53,10 @@ class MemoryValues:
         """Forget the block."""
         del self.blocks[rows.ref]
 
+    def copies(self, port: int) -> bool:
+        """They are the same objects."""
+        return False
+
     def row_bytes(self, port: int) -> int:
         """The same for all."""
         return _ROW_BYTES

@@ -59,6 +59,10 @@ class Values(Protocol):
         """A block that was put just now is told to nobody; its place is free again."""
         ...
 
+    def copies(self, port: int) -> bool:
+        """Whether what is put there is as it was then, whatever becomes of the objects."""
+        ...
+
     def row_bytes(self, port: int) -> int:
         """How large a row at ``port`` has been lately; 0 if nothing is known."""
         ...

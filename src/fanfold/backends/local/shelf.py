@@ -88,6 +88,10 @@ class ThreadValues(ArenaValues):
         else:
             super().take_back(rows)
 
+    def copies(self, port: int) -> bool:
+        """What leaves the process is a copy; what lies on the shelf is the same object."""
+        return port in self._leaving
+
     def row_bytes(self, port: int) -> int:
         """What a row at ``port`` took lately, as far as it is known."""
         return self._row_bytes.get(port, 0) or super().row_bytes(port)

@@ -134,6 +134,10 @@ class ArenaValues:
         assert isinstance(rows.ref, tuple)
         self.free((rows.ref,))
 
+    def copies(self, port: int) -> bool:
+        """What lies in an arena is a copy."""
+        return True
+
     def row_bytes(self, port: int) -> int:
         """What a row at ``port`` took lately."""
         encoder = self._encoders.get(port)
