@@ -26,7 +26,7 @@ WORKERS: Final = (
         "backends/batch_run.py",
         "if reused and not (released and copies):",
         "if reused and not released:",
-        test="tests/unit/backends/test_worker.py::test_what_is_released_as_it_comes_is_copied_once",
+        test="tests/unit/backends/test_worker_copies.py::test_what_is_released_as_it_comes_is_copied_once",
     ),
     Mutant(
         "reports wait for code that lets nobody else run",

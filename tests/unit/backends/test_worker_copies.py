@@ -1,0 +1,48 @@
+"""What generators give that lies in memory of their own: when it is copied, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.backends import Rig, call_plan
+
+CHILDREN = [[(0, ())]]
+
+
+class Image:
+    """An array as far as anyone looks: it counts how often it was copied."""
+
+    copied = 0
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+
+    def __array__(self) -> Any:
+        raise AssertionError("nobody needs its numbers")
+
+    def copy(self) -> Image:
+        type(self).copied += 1
+        return self
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "copies", "copied"),
+    [(1, True, 4), (8, True, 0), (8, False, 5)],
+)
+def test_what_is_released_as_it_comes_is_copied_once(
+    megabytes: int, copies: bool, copied: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the store, unless that keeps the objects themselves."""
+
+    def images(count: int) -> Iterator[Image]:
+        for _ in range(count):
+            yield Image(megabytes << 20)
+
+    monkeypatch.setattr(Image, "copied", 0)
+    rig = Rig(call_plan(images, expand=CHILDREN, items=False))
+    monkeypatch.setattr(rig.values, "copies", lambda port: copies)
+    assert len(rig.run([5]).children_of(0)) == 5
+    assert Image.copied == copied
