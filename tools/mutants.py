@@ -86,6 +86,8 @@ def plant(mutant: Mutant, sources: Path) -> None:
     file = place(mutant, sources)
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+    for compiled in file.parent.glob(f"__pycache__/{file.stem}.*.pyc"):
+        compiled.unlink()
 
 
 def search(mutant: Mutant, runs: int = RUNS) -> Search:
@@ -96,7 +98,7 @@ def search(mutant: Mutant, runs: int = RUNS) -> Search:
     """
     with tempfile.TemporaryDirectory(prefix="fanfold-mutant-") as folder:
         sources, kept = Path(folder, "src"), Path(folder, "kept")
-        shutil.copytree(ROOT / "src", sources, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / "src", sources)  # compiled modules too, or each search compiles them all
         plant(mutant, sources)
         begin_s = time.perf_counter()
         if mutant.test:

@@ -108,6 +108,7 @@ BATCHES: Final = (
         "weights += (weight, *(0,) * (count - 1))",
         "weights += (0,) * count",
         ("limits",),
+        case="a-broadcast-beside-its-children",
     ),
     Mutant(
         "the sizes of a report are read from its beginning",
