@@ -29,7 +29,7 @@ parent failures that may go unheard are rare:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -59,6 +59,9 @@ BLIND: Final = Failure(kind="unneeded", message="only asked about")
 """The cause of a cut that is only assumed."""
 LOST: Final = (Outcome.FAILED, Outcome.SUPPRESSED)
 UNCUT: Final[Case] = frozenset()
+Reach: TypeAlias = Mapping[int, int]
+"""Calls and gathers, each with how many ordinals an item of it shares at least with one that depends on it:
+fewer than it has where a list is on the way."""
 WAYS: Final = 64
 """More cases of one item are not looked through (see :attr:`Cases.too_many`)."""
 TURNS: Final = 3
@@ -118,9 +121,9 @@ class Cases:
 
     def __init__(self, plan: Plan, rules: Rules, unheard: Unheard) -> None:
         self._plan, self._rules, self._unheard = plan, rules, unheard
-        self._depends: list[frozenset[int]] = [frozenset()] * len(plan.ports)
+        self._depends: list[Reach] = [{}] * len(plan.ports)
         """By port: the calls and gathers on whose outputs its values depend."""
-        self._made_by: list[frozenset[int]] = [frozenset()] * len(plan.levels)
+        self._made_by: list[Reach] = [{}] * len(plan.levels)
         """By level: the calls on whose outputs it depends which children there are."""
         self._found: dict[tuple[int, Ordinals, Case], Mapping[Ordinals, Causes]] = {}
         self._asked: list[tuple[int, Ordinals]] = []
@@ -128,13 +131,16 @@ class Cases:
         self.too_many: bool = False
         """Some item has more cases than were looked through."""
         for node in plan.nodes:
-            calls = frozenset[int]().union(*(self._depends[port] for port in ports_read(node)))
+            calls = _nearest(self._depends[port] for port in ports_read(node))
+            shared = plan.levels[node.level].depth + 1
+            if isinstance(node, GatherNode):
+                calls = {call: min(depth, shared) for call, depth in calls.items()}
             if isinstance(node, CallNode | GatherNode):
-                calls |= {node.index}
+                calls = _nearest([calls, {node.index: shared}])
             elif isinstance(node, ExpandNode):
                 self._made_by[node.level] = calls
             elif isinstance(node, BroadcastNode):
-                calls |= self._made_by[node.level]
+                calls = _nearest([calls, self._made_by[node.level]])
             for port in ports_made(node):
                 self._depends[port] = calls
 
@@ -150,9 +156,7 @@ class Cases:
         """The items of a port in order: each with its cases, and whether a run may lack it."""
         return self._places(self._plan.ports[port].level, self._depends[port])
 
-    def _places(
-        self, level: int, calls: frozenset[int]
-    ) -> Iterator[tuple[Ordinals, list[Case], bool]]:
+    def _places(self, level: int, calls: Reach) -> Iterator[tuple[Ordinals, list[Case], bool]]:
         parent = self._plan.levels[level].parent
         if parent is None:
             for position in self._rules.roots():
@@ -168,7 +172,7 @@ class Cases:
                 found = [one for case in there for one in self._at(child, level, calls, case)]
                 yield child, found, optional or cut or len(there) < len(cases)
 
-    def _at(self, at: Ordinals, level: int, calls: frozenset[int], case: Case) -> list[Case]:
+    def _at(self, at: Ordinals, level: int, calls: Collection[int], case: Case) -> list[Case]:
         """``case``, and every way to cut tasks of ``calls`` at this very item besides, and not to hear parent
         failures below it.
         """
@@ -223,18 +227,18 @@ class Cases:
             ]
         return iter(found)
 
-    def _relevant(self, case: Case, calls: frozenset[int], at: Ordinals) -> Case:
+    def _relevant(self, case: Case, calls: Reach, at: Ordinals) -> Case:
         """What of a case an item can see: cuts of those calls at the item itself or above it; what goes unheard
-        below it as well."""
+        at any item that a list on the way to it holds as well."""
         if not case:
             return case
         return frozenset(
             (call, place)
             for call, place in case
-            if max(call, ~call) in calls
+            if (depth := calls.get(max(call, ~call))) is not None
             and (
                 at[: len(place)] == place
-                or (place[: len(at)] == at and not self._is_cut(call, place))
+                or (_share(at, place, depth) and not self._is_cut(call, place))
             )
         )
 
@@ -285,7 +289,7 @@ class Cases:
                 child = (*at, ordinal)
                 if (call, at) in case and self._unheard.by_all(call, child, case):
                     continue
-                for one in self._at(child, node.level, self._depends[port] - {call}, case):
+                for one in self._at(child, node.level, self._depends[port].keys() - {call}, case):
                     item = self._rules.item(port, child, one)
                     if item.outcome is Outcome.FAILED:
                         wide = {cause for cause in item.causes if cause.scope == "parent"}
@@ -302,3 +306,18 @@ def expand_to(plan: Plan, level: int) -> ExpandNode:
     node = plan.nodes[expand]
     assert isinstance(node, ExpandNode)
     return node
+
+
+def _nearest(reaches: Iterable[Reach]) -> dict[int, int]:
+    """All of them, each by the way on which the fewest ordinals are shared."""
+    found: dict[int, int] = {}
+    for reach in reaches:
+        for call, depth in reach.items():
+            found[call] = min(depth, found.get(call, depth))
+    return found
+
+
+def _share(at: Ordinals, place: Ordinals, depth: int) -> bool:
+    """Whether two places share so many ordinals, as far as both have them."""
+    shared = min(depth, len(at), len(place))
+    return at[:shared] == place[:shared]

@@ -119,6 +119,9 @@ def recorded(case: Case, about: str = "", log: Callable[[str], object] = len) ->
 
 
 def _kind(case: Case) -> str | None:
-    """The kind of the first violation of a case, if it has one."""
+    """The kind of the first violation of a case, if it has one; of one that cannot be run, with the exception."""
     violations = simulate(case, thorough=True).violations
-    return violations[0].kind if violations else None
+    if not violations:
+        return None
+    first = violations[0]
+    return first.kind if first.kind != "case" else f"case: {first.text.partition(':')[0]}"
