@@ -119,7 +119,7 @@ def recorded(case: Case, about: str = "", log: Callable[[str], object] = len) ->
 
 
 def _kind(case: Case) -> str | None:
-    """The kind of the first violation of a case, if it has one; of one that cannot be run, with the exception."""
+    """The kind of the first violation of a case, if it has one; where it cannot be run, the exception too."""
     violations = simulate(case, thorough=True).violations
     if not violations:
         return None
