@@ -22,13 +22,6 @@ MEMORY: Final = (
         ("credit",),
     ),
     Mutant(
-        "a batch that waits is taken for that of its first task",
-        "engine/machine.py",
-        "        waits = number in self._waiting\n",
-        "        waits = False\n",
-        test="tests/unit/engine/test_paused_batches.py::test_the_root_of_a_batch_that_waits_is_that_of_the_task_that_does",
-    ),
-    Mutant(
         "the oldest root waits for credit",
         "dispatch/core.py",
         "self._carry_oldest(self._credits, time_s, commands)",

@@ -212,15 +212,10 @@ class Machine:
         )
 
     def root_of(self, number: int) -> int:
-        """The root of the task that a batch at a worker is at, as far as is known; none if all have ended."""
-        batch = self.batches[number]
-        tasks = below(batch.count) & ~batch.finished
-        if not tasks:
-            return self.roots.admitted
-        # Of one that waits, those behind were given back, and those before may not be told of yet.
-        waits = number in self._waiting
-        chunk, offset = batch.item(tasks.bit_length() - 1 if waits else low_offset(tasks))
-        return self.roots.ordinals(chunk, offset)[0]
+        """The root of the first unfinished task of a batch at a worker; none if all have ended."""
+        for chunk, bits in self.batches[number].unfinished():
+            return self.roots.ordinals(chunk, low_offset(bits))[0]
+        return self.roots.admitted
 
     def lose_batch(
         self, batch_id: int, *, running: bool, reason: str, blamed: bool = True

@@ -101,15 +101,6 @@ def test_one_that_began_and_one_that_did_not_part_ways_when_their_worker_dies() 
     assert roots_of(machine, PAGES) == [0, 2]
 
 
-def test_the_root_of_a_batch_that_waits_is_that_of_the_task_that_does() -> None:
-    """That those before it have ended may be told of later."""
-    script, machine, batch = generating(3)
-    script.release(batch, {0: 2, 1: 3})
-    assert machine.root_of(batch.batch) == 0
-    script.event(BatchPaused(batch.batch, 2, 0))
-    assert machine.root_of(batch.batch) == 1
-
-
 def test_the_root_of_a_batch_is_that_of_its_first_task_that_goes_on() -> None:
     script, machine, batch = generating(3)
     assert machine.root_of(batch.batch) == 0
