@@ -31,7 +31,7 @@ MEMORY: Final = (
     Mutant(
         "a generator of any root goes on without credit",
         "dispatch/carrying.py",
-        "if self._machine.root_of(batch) == root:",
+        "if self._machine.works_for(root, [batch]):",
         "if self._machine.root_of(batch) >= root:",
         ("credit",),
         case="a-younger-roots-generator",

@@ -74,7 +74,8 @@ class Carrying:
             if self._last.get(worker.number) in worker.batches:
                 continue
             for batch in worker.paused:
-                if self._machine.root_of(batch) == root:
+                # What has ended in it may not be told of before it goes on.
+                if self._machine.works_for(root, [batch]):
                     found.setdefault(worker.number, (worker, batch))
         return list(found.values())
 
