@@ -151,5 +151,6 @@ MEMBERSHIP: Final = (
         "for chunk, bits in batch.among(sealed & told):",
         "for chunk, bits in batch.entries:",
         ("meaning", "invariant", "stand-still"),
+        case="sealed-with-the-first",
     ),
 )
