@@ -98,9 +98,8 @@ def search(mutant: Mutant, runs: int = RUNS) -> Search:
     """
     with tempfile.TemporaryDirectory(prefix="fanfold-mutant-") as folder:
         sources, kept = Path(folder, "src"), Path(folder, "kept")
-        shutil.copytree(
-            ROOT / "src", sources
-        )  # compiled modules too, or each search compiles them all
+        # Compiled modules too, or each search compiles them all.
+        shutil.copytree(ROOT / "src", sources)
         plant(mutant, sources)
         begin_s = time.perf_counter()
         if mutant.test:

@@ -226,9 +226,8 @@ class Credits:
         """How much more room a hungry generator gets now; 0: there is no credit."""
         promise = self._promises[batch]
         wanted = self._step
-        if (
-            promise.call in self._usual
-        ):  # what usually gives little gets little, until it gives more
+        if promise.call in self._usual:
+            # What usually gives little gets little, until it gives more.
             wanted = min(wanted, max(promise.room, self._room // ASSUMED, 1))
         more = min(wanted, self.free_bytes - self._most_free - self._room)
         if more <= wanted // 4:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from time import perf_counter as clock
 from typing import Final, Generic, TypeAlias, TypeVar
@@ -26,6 +27,8 @@ EventT = TypeVar("EventT")
 Report: TypeAlias = Callable[[], Sequence[EventT]]
 """Makes the events of a report."""
 
+BROKEN: Final = 70
+"""The exit code of a worker that cannot tell what it has done."""
 LATE_S: Final = 0.003
 """So late a report has found no room beside users' code."""
 ALONE: Final = 64
@@ -43,9 +46,8 @@ class Companion(Generic[EventT]):
         self._emit = emit
         self._fetch = fetch
         self._begin()
-        os.register_at_fork(
-            after_in_child=self._begin
-        )  # a fork of users' code has no second thread
+        # A fork of users' code has no second thread.
+        os.register_at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
         self._told, self._given = threading.Lock(), threading.Semaphore(0)
@@ -61,7 +63,7 @@ class Companion(Generic[EventT]):
         """Emit events at once, after those of the report before.
 
         Raises:
-            BaseException: What that report raised, or its emission.
+            OSError: The driver is gone.
         """
         self._wait()
         try:
@@ -73,7 +75,7 @@ class Companion(Generic[EventT]):
         """Have a report made and emitted while this thread goes on.
 
         Raises:
-            BaseException: What the report before raised, or its emission.
+            OSError: The driver is gone.
         """
         self._wait()
         if self._alone or not self.fetching.acquire(blocking=False):
@@ -108,8 +110,12 @@ class Companion(Generic[EventT]):
             assert report is not None, "it was handed over"
             try:
                 self._emit(report())
-            except BaseException as error:
+            except OSError as error:  # the driver is gone, and the other thread ends as well
                 self._error = error
+            except BaseException:
+                # Nobody would hear of that batch, and the other thread may wait for the next for ever.
+                traceback.print_exc()
+                os._exit(BROKEN)
             if clock() - self._given_s > LATE_S:
                 self._alone = ALONE
             with self.fetching:  # before anyone can hand over the next

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Sequence
 
 import pytest
 
 from fanfold.backends.local import companion as module
-from fanfold.backends.local.companion import ALONE, LATE_S, Companion
+from fanfold.backends.local.companion import ALONE, BROKEN, LATE_S, Companion
 
 PATIENCE_S = 20
 """Nothing here takes long, unless it is broken."""
@@ -148,3 +150,18 @@ def test_all_is_told_when_it_is_closed() -> None:
     stage.companion.close()
     assert stage.emitted == [("one", True)]
     stage.let_go.release()
+
+
+def test_a_worker_that_cannot_tell_what_it_did_ends() -> None:
+    program = (
+        "import time\n"
+        "from fanfold.backends.local.companion import Companion\n"
+        "companion = Companion(lambda events: None, lambda: None)\n"
+        "companion.later(lambda: [1 // 0])\n"
+        "time.sleep(60)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=False
+    )
+    assert ended.returncode == BROKEN
+    assert "ZeroDivisionError" in ended.stderr
