@@ -66,6 +66,9 @@ WAYS: Final = 64
 """More cases of one item are not looked through (see :attr:`Cases.too_many`)."""
 TURNS: Final = 3
 """A question may lead back to itself, each time with more that goes unheard; further it is not followed."""
+QUESTIONS: Final = 2_000
+"""More questions for parent failures are not answered in all. Where many siblings may fail so at several calls
+that depend on each other, the cases to ask about would double with every one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +283,7 @@ class Cases:
         if (~call, at) in case:
             return {}
         if (call, at, case) not in self._found:
-            if self._asked.count((call, at)) == TURNS:
+            if self._asked.count((call, at)) == TURNS or len(self._found) >= QUESTIONS:
                 self.too_many = True
                 return {}
             self._asked.append((call, at))

@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from fanfold.failures import ItemFailure, ParentFailure
 from fanfold.plan import Plan
+from fanfold.testing import cases
 from fanfold.testing.cases import Item
 from fanfold.testing.interpreter import Interpretation, interpret
 from tests.unit.testing.drafts import Draft
@@ -185,6 +188,18 @@ def test_a_gather_depends_through_calls_filters_splits_fields_records_and_merges
     *others, chosen = run(plan, [1, "bad"])
     assert others == [[lost("bad")]] * (len(ports) - 1)
     assert chosen == [may([1, "bad"], lost("bad"))], "nothing waits for C"
+
+
+def test_beyond_so_many_questions_a_meaning_is_said_not_to_be_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    d = Draft()
+    child = children(d)
+    plan = d.plan(d.gather(d.merge(child, d.call(tell, child)), failed="drop"))
+    roots = [([1, "bad"],), ([2, "worse"],)]
+    assert interpret(plan, roots).whole
+    monkeypatch.setattr(cases, "QUESTIONS", 1)
+    assert not interpret(plan, roots).whole
 
 
 def test_a_gather_depends_on_its_members_port() -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -66,6 +67,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="failing runs after which to stop (10)",
     )
+    add(
+        "--minutes",
+        type=float,
+        default=math.inf,
+        metavar="M",
+        help="begin no more runs after so many minutes (no limit)",
+    )
     add("--as-found", action="store_true", help="look for no smaller case that fails as well")
     add("--commit", metavar="TEXT", help="what to call the code that was run, in the result")
     add("--replay", type=Path, metavar="FILE", help="run a kept case again instead")
@@ -108,6 +116,7 @@ def _runs(options: argparse.Namespace) -> int:
 
 def _simulate_all(seed: int, options: argparse.Namespace, begin_s: float) -> Summary:
     total, due_s = Summary(), begin_s + PROGRESS_S
+    end_s = begin_s + 60 * options.minutes
     for summary in _summaries(_blocks(seed, options.runs), options):
         total.add(summary)
         for failing in summary.failing:
@@ -116,19 +125,25 @@ def _simulate_all(seed: int, options: argparse.Namespace, begin_s: float) -> Sum
         if now_s >= due_s:
             due_s = now_s + PROGRESS_S
             _say(f"{total.runs} runs, {total.events} events, {len(total.failing)} failed")
-        if len(total.failing) >= options.stop:
+        if len(total.failing) >= options.stop or now_s >= end_s:
             break
+    total.failing.sort()
     return total
 
 
 def _summaries(blocks: Iterable[range], options: argparse.Namespace) -> Iterator[Summary]:
-    """The summary of each block of seeds."""
+    """The summary of each block of seeds, in any order."""
     simulate_block = partial(campaign, thorough=options.thorough, failures=options.stop)
     if options.jobs == 1:
         yield from map(simulate_block, blocks)
         return
-    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(simulate_block, blocks)
+    pool = ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn"))
+    try:
+        # As they come: a block that takes long is not to hide what the others found.
+        for done in as_completed([pool.submit(simulate_block, block) for block in blocks]):
+            yield done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _blocks(seed: int, runs: int) -> Iterator[range]:

@@ -48,6 +48,14 @@ def test_two_processes_find_what_one_finds(capsys: pytest.CaptureFixture[str]) -
     assert [alone[name] for name in same] == [together[name] for name in same]
 
 
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_runs_that_do_not_begin_in_time_are_left_out(
+    capsys: pytest.CaptureFixture[str], jobs: str
+) -> None:
+    assert main(["--runs", "2000", "--minutes", "0", "--seed", "9", "--json", "--jobs", jobs]) == 0
+    assert result(capsys)["runs"] == 200
+
+
 def test_a_failing_case_is_kept_and_replays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
