@@ -24,7 +24,8 @@ BATCHES: Final = (
     Mutant(
         "a root that comes in many pieces has many turns",
         "engine/lines.py",
-        "            turn = None if root is None else self._turn_of.get(root)\n            if turn is None:\n"
+        "            turn = self._last_of_several() if root is None else self._turn_of.get(root)\n"
+        "            if turn is None:\n"
         "                turn = self._begin(root)\n                self._turns.append(turn)\n",
         "            turn = self._begin(None)\n            self._turns.append(turn)\n",
         test="tests/unit/engine/test_lines.py::test_a_root_that_comes_in_many_pieces_has_one_turn",

@@ -177,17 +177,16 @@ class Core:
 
     def handle(self, event: Event | DriverEvent) -> list[Command]:
         """Take one event in; return what must be done now, in order."""
-        if isinstance(event, BatchRaised) or (isinstance(event, TasksFinished) and event.failures):
-            self._heed_put_off(event)
         match event:  # the frequent ones first
+            case TasksFinished():
+                self._tasks_finished(event)
+            case BatchFinished():
+                self._batch_ended(event)
             case ChildrenReleased() | ExpansionSealed() | RootsAdmitted() | RootsCommitted():
                 pass
-            case BatchFinished() | BatchRaised():
+            case BatchRaised():
+                self._heed_put_off(event)
                 self._batch_ended(event)
-            case TasksFinished() if event.count > len(event.failures):
-                batch = self.machine.batches.get(event.batch)
-                if batch is not None:
-                    self._stopping.task_done(batch.call)
             case WorkerStarted():
                 worker = self._workers[event.worker]
                 if self._scaling is not None:
@@ -311,6 +310,14 @@ class Core:
 
     # ------------------------------------------------------------------------------ workers
 
+    def _tasks_finished(self, event: TasksFinished) -> None:
+        if event.failures:
+            self._heed_put_off(event)
+        if event.count > len(event.failures):
+            batch = self.machine.batches.get(event.batch)
+            if batch is not None:
+                self._stopping.task_done(batch.call)
+
     def _heed_put_off(self, event: TasksFinished | BatchRaised) -> None:
         wait, batch = asked(event), self.machine.batches.get(event.batch)
         if wait is not None and batch is not None:
@@ -325,7 +332,8 @@ class Core:
         if worker is None:
             return
         worker.let_go(event.batch)
-        self._recycling.grown(worker, event.own_bytes)
+        if event.own_bytes:
+            self._recycling.grown(worker, event.own_bytes)
         pool = self._pools[worker.stage]
         if not worker.batches:
             worker.enter(NO_INPUT, event.time_s)
@@ -386,28 +394,35 @@ class Core:
     # ------------------------------------------------------------------------------ policy
 
     def _serve(self, pool: Pool, time_s: float, commands: list[Command]) -> None:
+        held = pool.held
         for worker in pool.workers:
-            if worker.open and len(worker.batches) < pool.held:
+            if len(worker.batches) < held and worker.open:
                 break
         else:
             return  # nobody could take anything, and nobody is idle
-        waiting = alone = 0
+        waiting = again = alone = 0
         for queue in pool.queues:
             waiting += queue.count
-            alone += sum(not retry.company for retry in queue.alone) if queue.alone else 0
-        if any(queue.alone for queue in pool.queues):
+            if queue.alone:
+                again += len(queue.alone)
+                alone += sum(not retry.company for retry in queue.alone)
+        if again:
             self._serve_again(pool, time_s, commands, 1 if alone else pool.max_in_flight)
         if waiting:
             # Nothing is sent ahead while items wait to run alone, or no worker would ever be free for them.
-            self._serve_batches(pool, time_s, commands, 1 if alone else pool.held)
+            self._serve_batches(pool, time_s, commands, 1 if alone else held)
+        if pool.gate is not None or pool.has_idle():
+            reason = self._why_idle(pool, time_s) if waiting or again else NO_INPUT
+            self._note_idle(pool, reason, time_s)
+
+    def _why_idle(self, pool: Pool, time_s: float) -> str:
+        """Why those of its workers have nothing to do who still have nothing; also looks when that may end."""
         if pool.closed(time_s) and any(queue.count or queue.alone for queue in pool.queues):
             self._look_again(pool.opens_s)
-            self._note_idle(pool, RATE_LIMIT, time_s)
-            return
-        if any(queue.count for queue in pool.queues) and not pool.lingers:
-            self._note_idle(pool, DOWNSTREAM_FULL, time_s)
-            return
-        self._note_idle(pool, NO_INPUT, time_s)
+            return RATE_LIMIT
+        if not pool.lingers and any(queue.count for queue in pool.queues):
+            return DOWNSTREAM_FULL
+        return NO_INPUT
 
     def _serve_again(self, pool: Pool, time_s: float, commands: list[Command], most: int) -> None:
         """Items that must run alone go to workers that hold nothing, others to those below ``most``."""

@@ -204,6 +204,13 @@ class Pool:
         worker.add(time_s)
         return worker
 
+    def has_idle(self) -> bool:
+        """Whether a worker holds nothing that it could run."""
+        for worker in self.workers:  # noqa: SIM110  asked after every dispatch: a generator costs twice as much
+            if not worker.batches:
+                return True
+        return False
+
     @property
     def opens_s(self) -> float:
         """When a call may begin."""

@@ -104,6 +104,8 @@ class Recycling:
             wanted: Whether there is, or may come, work for a pool.
             time_s: Now.
         """
+        if not self._leaving:
+            return []
         commands: list[Command] = []
         for worker in tuple(self._leaving.values()):
             if worker.batches or worker.paused or not wanted(self._pools[worker.stage]):

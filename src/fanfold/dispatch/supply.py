@@ -29,7 +29,10 @@ class Supply:
     def __init__(self, plan: Plan, machine: Machine, pool_of_call: Mapping[int, Pool]) -> None:
         self._machine = machine
         self._pool_of_call = pool_of_call
-        self._consumers = consuming_calls(plan)
+        self._consumers = {
+            call: [(consumer, machine.queues[consumer]) for consumer in consumers]
+            for call, consumers in consuming_calls(plan).items()
+        }
         self._producers = producing_calls(plan)
         self.exhausted = False
         """The source has nothing more."""
@@ -37,8 +40,8 @@ class Supply:
     def paused(self, call: int) -> bool:
         """Whether a call is not to begin anything, since one that consumes its output has a long queue. What
         is queued can always run, so the pause always ends."""
-        for consumer in self._consumers[call]:
-            count = self._machine.queues[consumer].count
+        for consumer, queue in self._consumers[call]:
+            count = queue.count
             if count > BACKLOG_BATCHES and count > self._backlog(call, consumer):
                 return True
         return False

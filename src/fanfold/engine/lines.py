@@ -113,7 +113,8 @@ class FairLine:
     def __init__(self, quantum: int = QUANTUM) -> None:
         self._quantum = quantum
         self._front = FifoLine()
-        """What was removed but not taken."""
+        """What comes before any turn: items that were removed but not taken, and those of small families that
+        came while nobody had a turn."""
         self._turns: deque[_Turn] = deque()
         self._turn_of: dict[_Root, _Turn] = {}
 
@@ -143,14 +144,18 @@ class FairLine:
         root = None if self._has_small_families(chunk) else _only_root(chunk, bits)
         if root is not None:
             turn = self._turn_of.get(root)
-        else:
-            turn = self._turns[-1] if self._turns and self._turns[-1].root is None else None
-        return turn is not None and turn.runs.join(chunk, bits, after)
+            return turn is not None and turn.runs.join(chunk, bits, after)
+        if not self._turns:
+            return self._front.join(chunk, bits, after)
+        return self._turns[-1].root is None and self._turns[-1].runs.join(chunk, bits, after)
 
     def append(self, run: Run, /) -> None:
         """See :class:`Line`."""
+        if not self._turns and self._has_small_families(run[1]):
+            self._front.append(run)
+            return
         for root, part in self._parted(run):
-            turn = None if root is None else self._turn_of.get(root)
+            turn = self._last_of_several() if root is None else self._turn_of.get(root)
             if turn is None:
                 turn = self._begin(root)
                 self._turns.append(turn)
@@ -213,6 +218,10 @@ class FairLine:
             and chunk.parent is not None
             and chunk.parent.parent is None
         )
+
+    def _last_of_several(self) -> _Turn | None:
+        """The turn that comes last, if it is one of several roots."""
+        return self._turns[-1] if self._turns and self._turns[-1].root is None else None
 
     def _begin(self, root: _Root | None) -> _Turn:
         turn = _Turn(root, self._quantum)

@@ -102,6 +102,25 @@ def test_roots_and_small_families_go_as_they_came() -> None:
     assert taken(line, [top, small]) == [(0, list(range(30))), (1, list(range(60)))]
 
 
+def test_small_families_go_before_a_large_one_that_came_later() -> None:
+    top = Chunk(0, None, 1)
+    small, late = families(2, 2, 2, parent=top), families(2, parent=top, offset=9)
+    large = families(10, parent=top, offset=5)
+    line = FairLine(QUANTUM)
+    line.append((1, small, below(3)))
+    assert line.join(small, 0b111000, after=0)
+    line.append((2, large, below(10)))
+    line.append((3, late, 0b01))
+    assert line.join(late, 0b10, after=0)
+    assert taken(line, [small, large, late]) == [
+        (0, list(range(6))),
+        (1, [0, 1, 2, 3]),
+        (2, [0, 1]),
+        (1, [4, 5, 6, 7]),
+        (1, [8, 9]),
+    ]
+
+
 def test_what_joins_a_run_is_of_its_root() -> None:
     chunk = families(9, 9)
     line = FairLine(QUANTUM)
