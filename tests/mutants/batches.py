@@ -43,6 +43,7 @@ BATCHES: Final = (
         "if self._is_full(pool, call) or not self._supply.can_come(call, self.room):",
         "if not self._supply.can_come(call, self.room):",
         ("linger",),
+        case="full-though-it-lingers",
     ),
     Mutant(
         "a batch lingers for as long as more can come",

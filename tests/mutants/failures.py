@@ -75,6 +75,7 @@ FAILURES: Final = (
             "dead",
             "invariant",
         ),
+        case="ruin-of-a-grandparent",
     ),
     Mutant(
         "a list that leaves failed members out outlives a parent failure",

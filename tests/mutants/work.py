@@ -202,6 +202,7 @@ PROBE: Final = (
         "return next(iter(self._held.values()))[0] if self._held else None",
         "return None",
         ("idle",),
+        case="held-back-and-nothing-else",
     ),
     Mutant(
         "a first result lets nobody through",
