@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from fanfold.plan import ExpandNode, GatherNode, Plan, StageSpec
+from fanfold.compiler.routes import dead_ends, root_needs_two_routes_of
+from fanfold.plan import CallNode, ExpandNode, GatherNode, Node, Plan, StageSpec
 
 
 def advice(plan: Plan) -> tuple[str, ...]:
@@ -16,6 +17,7 @@ def advice(plan: Plan) -> tuple[str, ...]:
         *pinned_children(plan),
         *unread_sources(plan),
         *idle_shares(plan),
+        *crossed_routes(plan),
         *twin_stages(plan),
     )
 
@@ -69,6 +71,29 @@ def idle_shares(plan: Plan) -> list[str]:
         and node.at_least is not None
         and node.at_least.share is not None
     ]
+
+
+def crossed_routes(plan: Plan) -> list[str]:
+    """Splits of which something needs two routes at once, which no item takes."""
+    found = [
+        f"{_node(plan, node)} reads two routes of one split ({split.where.short()}): an item takes one of "
+        "them, so it never runs; merge the routes first, or give each a call of its own"
+        for node, split in dead_ends(plan)
+    ]
+    if (split := root_needs_two_routes_of(plan)) is not None:
+        root = plan.levels[0].name
+        found.append(
+            f"the pipeline returns two routes of one split ({split.where.short()}) at its root level: every "
+            f"{root} is dropped at one of them, and a {root} that is dropped at one output has no record at "
+            "all; merge the routes, or split below the root level"
+        )
+    return found
+
+
+def _node(plan: Plan, node: Node) -> str:
+    if isinstance(node, CallNode):
+        return f"call {node.name!r}"
+    return f"{type(node).__name__.removesuffix('Node').lower()} ({node.where.short()})"
 
 
 def twin_stages(plan: Plan) -> list[str]:

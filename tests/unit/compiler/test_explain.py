@@ -175,3 +175,48 @@ def test_effects_are_told_in_the_text_and_in_the_picture():
 
 def test_an_ordinary_plan_draws_none():
     assert advice(compiled(lambda document: ff.gather(ff.expand(pages(document), "page")))) == ()
+
+
+def routed(returned):
+    def pipeline(document, kind):
+        a, b = ff.split(document, kind, into=("a", "b"))
+        return returned(a, b)
+
+    return pipeline
+
+
+def test_a_call_that_needs_two_routes_draws_a_warning():
+    for returned in (join, lambda a, b: join(read(a), ff.gather(ff.expand(pages(b), "page")))):
+        (warning,) = advice(compiled(routed(returned)))
+        assert re.match(
+            r"call 'join' reads two routes of one split \(test_explain\.py:\d+\)", warning
+        )
+
+
+def test_a_record_that_needs_two_routes_draws_a_warning():
+    plan = compiled(routed(lambda a, b: ff.record(x=a, y=read(b))))
+    assert advice(plan)[0].startswith("record (test_explain.py:")
+
+
+def test_two_routes_returned_at_the_root_level_draw_a_warning():
+    both_routes = ff.pipeline(level="shard")(routed(lambda a, b: {"a": read(a), "b": b}))
+    assert "every shard is dropped at one of them" in both_routes.explain()
+
+
+def test_routes_that_meet_again_draw_none():
+    for returned in (
+        lambda a, b: ff.merge(read(a), b),
+        lambda a, b: join(a, ff.merge(read(a), b)),
+        lambda a, b: join(a, ff.merge(b, default=None)),
+        lambda a, b: read(a),
+    ):
+        assert advice(compiled(routed(returned))) == ()
+
+
+def test_routes_below_the_root_level_may_both_be_returned():
+    def pipeline(document):
+        page = ff.expand(pages(document), "page")
+        a, b = ff.split(page, read(page), into=("a", "b"))
+        return {"a": a, "b": b, "all": ff.record(a=ff.gather(a), b=ff.gather(b))}
+
+    assert advice(compiled(pipeline)) == ()
