@@ -100,17 +100,22 @@ def fewest(plan: Plan) -> Fitted:
 
 
 def _refuse_single(plan: Plan, machine: Machine, gpus: Devices) -> None:
-    refused = [
-        f"stage {stage.name!r} has {demand} for each replica, and this machine lets the run use {there}"
+    demands = [
+        (stage.name, demand, there)
         for stage in plan.stages
         for demand, there in _impossible(stage, machine, gpus)
     ]
-    if refused:
+    if demands:
+        refused = [
+            f"stage {name!r} has {demand} for each replica, and this machine lets the run use {there}"
+            for name, demand, there in demands
+        ]
+        setting = f"{demands[0][0]}.{demands[0][1].partition('=')[0]}"
         raise SetupError(
             "FF432",
             f"pipeline {plan.name!r} cannot run here: {'; '.join(refused)}.",
-            'Give less, as with pipeline.using({"Ocr.cpus": 1}), or run it on a larger machine. A container\'s '
-            f"limits count, and so does {VISIBLE}.",
+            f'Give less, as with pipeline.using({{"{setting}": ...}}), or run it on a larger machine. A '
+            f"container's limits count, and so does {VISIBLE}.",
         )
 
 

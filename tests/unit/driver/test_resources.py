@@ -61,7 +61,8 @@ def test_a_replica_that_cannot_run_here_is_refused(
         fit(plan, "local", there)
     for part in ("stage 'read'", *words):
         assert part in told.value.message
-    assert "using" in told.value.hint and VISIBLE in told.value.hint
+    setting = words[0].partition("=")[0]
+    assert f'using({{"read.{setting}": ...}})' in told.value.hint and VISIBLE in told.value.hint
     assert fit(plan, "inline", there).plan is plan
 
 
