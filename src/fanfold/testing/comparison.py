@@ -9,7 +9,7 @@ how the meaning was computed nor how the run was made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -47,6 +47,10 @@ def compare(plan: Plan, interpreted: Interpretation, observed: Observation) -> l
     return list(_differences(plan, interpreted, observed)) if interpreted.whole else []
 
 
+_Place: TypeAlias = tuple[str, tuple[str, ...], tuple[int, ...]]
+"""A failure's key, levels and ordinals."""
+
+
 def compare_failures(
     plan: Plan, interpreted: Interpretation, failures: Mapping[int, Sequence[Failure]]
 ) -> list[str]:
@@ -59,19 +63,24 @@ def compare_failures(
     """
     if not interpreted.whole:
         return []
-    possible = [
-        cause
-        for items in interpreted.ports.values()
-        for item in items.values()
-        for one in (item, *item.otherwise)
-        for cause in one.causes
-    ]
-    possible += interpreted.missing
+    # By their place: with all places together every failure would be held against all that there can be.
+    possible: dict[_Place, set[Failure]] = {}
+    for some in (
+        interpreted.missing,
+        *(
+            one.causes
+            for items in interpreted.ports.values()
+            for item in items.values()
+            for one in (item, *item.otherwise)
+        ),
+    ):
+        for cause in some:
+            possible.setdefault(_place(cause), set()).add(cause)
     found = [
         f"root {root} lists a failure that cannot happen: {show(failure)}"
         for root, listed in failures.items()
         for failure in listed
-        if not any(same_failure(cause, failure) for cause in possible)
+        if not _is_cause(possible.get(_place(failure), ()), failure)
     ]
     for output in plan.outputs:
         for at, item in interpreted.ports[output.port].items():
@@ -133,7 +142,11 @@ def _compare_one(expected: Item, seen: Seen, *, valued: bool) -> Iterator[str]:
             yield f"names {show(seen.failure)}, which is none of {_show_all(expected.causes)}"
 
 
-def _is_cause(causes: frozenset[Failure], failure: Failure) -> bool:
+def _place(failure: Failure) -> _Place:
+    return failure.key, failure.levels, failure.ordinals
+
+
+def _is_cause(causes: Iterable[Failure], failure: Failure) -> bool:
     return any(same_failure(cause, failure) for cause in causes)
 
 
@@ -143,11 +156,7 @@ def same_failure(expected: Failure, seen: Failure) -> bool:
     What depends on the run (traceback, attempts, worker) does not count, nor do our own words; a
     structural operation's failure may be told at any call.
     """
-    same_place = (expected.key, expected.levels, expected.ordinals) == (
-        seen.key,
-        seen.levels,
-        seen.ordinals,
-    )
+    same_place = _place(expected) == _place(seen)
     same_call = not expected.call or expected.call == seen.call
     same_kind = (expected.kind, expected.scope) == (seen.kind, seen.scope)
     if not same_place or not same_call or not same_kind:
