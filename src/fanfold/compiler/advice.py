@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from fanfold.compiler.routes import dead_ends, root_needs_two_routes_of
+from fanfold.compiler.routes import dead_ends, root_needs_two_routes_of, routes_of
 from fanfold.plan import CallNode, ExpandNode, GatherNode, Node, Plan, StageSpec
 
 
@@ -75,12 +75,13 @@ def idle_shares(plan: Plan) -> list[str]:
 
 def crossed_routes(plan: Plan) -> list[str]:
     """Splits of which something needs two routes at once, which no item takes."""
+    at_port = routes_of(plan)
     found = [
         f"{_node(plan, node)} reads two routes of one split ({split.where.short()}): an item takes one of "
         "them, so it never runs; merge the routes first, or give each a call of its own"
-        for node, split in dead_ends(plan)
+        for node, split in dead_ends(plan, at_port)
     ]
-    if (split := root_needs_two_routes_of(plan)) is not None:
+    if (split := root_needs_two_routes_of(plan, at_port)) is not None:
         root = plan.levels[0].name
         found.append(
             f"the pipeline returns two routes of one split ({split.where.short()}) at its root level: every "

@@ -6,12 +6,11 @@ needs two of its ways at once never happens, though each of its parts does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from fanfold.plan import (
     CallNode,
-    ExpandNode,
     FilterNode,
     GatherNode,
     MergeNode,
@@ -28,36 +27,16 @@ Routes: TypeAlias = dict[int, frozenset[int]]
 matter: any of them."""
 
 
-def dead_ends(plan: Plan) -> Iterator[tuple[Node, SplitNode]]:
-    """What no item ever passes, each with a split of which it needs two routes at once. What comes after it is
-    not told."""
-    at_port = _routes(plan)
-    for node in plan.nodes:
-        if isinstance(node, CallNode | RecordNode | FilterNode | SplitNode):
-            split = _impossible(plan, _all_of(at_port[port] for port in ports_read(node)))
-            if split is not None:
-                yield node, split
-
-
-def root_needs_two_routes_of(plan: Plan) -> SplitNode | None:
-    """A split of which the pipeline's outputs at the root level need two routes at once, if there is one: then
-    every root is dropped (a root that is dropped at one output has no records at all)."""
-    at_port = _routes(plan)
-    outputs = [output.port for output in plan.outputs if plan.ports[output.port].level == 0]
-    return _impossible(plan, _all_of(at_port[port] for port in outputs))
-
-
-def _routes(plan: Plan) -> list[Routes]:
-    """By port: how an item can have come there."""
+def routes_of(plan: Plan) -> list[Routes]:
+    """By port: how an item can have come there. What can have come in no way counts as any."""
     at_port: list[Routes] = [{} for _ in plan.ports]
     for node in plan.nodes:
         read = [at_port[port] for port in ports_read(node)]
         match node:
             case MergeNode():
                 routes = _any_of(read) if node.default is None else {}
-            case GatherNode():
-                expand = plan.nodes[_expand(plan, node.child_level)]
-                routes = _all_of(at_port[port] for port in ports_read(expand))
+            case GatherNode():  # whatever became of its members, the list is there where the expansion is
+                routes = _all_of(at_port[port] for port in _expanded(plan, node.child_level))
             case _:
                 routes = _all_of(read)
         for position, port in enumerate(ports_made(node)):
@@ -67,11 +46,28 @@ def _routes(plan: Plan) -> list[Routes]:
     return at_port
 
 
-def _expand(plan: Plan, level: int) -> int:
+def dead_ends(plan: Plan, at_port: Sequence[Routes]) -> Iterator[tuple[Node, SplitNode]]:
+    """What no item ever passes, each with a split of which it needs two routes at once. What comes after it is
+    not told."""
+    for node in plan.nodes:
+        if isinstance(node, CallNode | RecordNode | FilterNode | SplitNode):
+            split = _impossible(plan, _all_of(at_port[port] for port in ports_read(node)))
+            if split is not None:
+                yield node, split
+
+
+def root_needs_two_routes_of(plan: Plan, at_port: Sequence[Routes]) -> SplitNode | None:
+    """A split of which the pipeline's outputs at the root level need two routes at once, if there is one: then
+    every root is dropped (a root that is dropped at one output has no records at all)."""
+    outputs = [output.port for output in plan.outputs if plan.ports[output.port].level == 0]
+    return _impossible(plan, _all_of(at_port[port] for port in outputs))
+
+
+def _expanded(plan: Plan, level: int) -> tuple[int, ...]:
+    """The ports that are expanded into a level."""
     expand = plan.levels[level].expand
     assert expand is not None, "nothing expands into the root level"
-    assert isinstance(plan.nodes[expand], ExpandNode)
-    return expand
+    return ports_read(plan.nodes[expand])
 
 
 def _all_of(parts: Iterable[Routes]) -> Routes:

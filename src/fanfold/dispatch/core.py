@@ -413,12 +413,13 @@ class Core:
             self._serve_batches(pool, time_s, commands, 1 if alone else held)
         if pool.gate is not None or pool.has_idle():
             reason = self._why_idle(pool, time_s) if waiting or again else NO_INPUT
+            if reason == RATE_LIMIT:
+                self._look_again(pool.opens_s)
             self._note_idle(pool, reason, time_s)
 
     def _why_idle(self, pool: Pool, time_s: float) -> str:
-        """Why those of its workers have nothing to do who still have nothing; also looks when that may end."""
+        """Why those of its workers have nothing to do who still have nothing."""
         if pool.closed(time_s) and any(queue.count or queue.alone for queue in pool.queues):
-            self._look_again(pool.opens_s)
             return RATE_LIMIT
         if not pool.lingers and any(queue.count for queue in pool.queues):
             return DOWNSTREAM_FULL

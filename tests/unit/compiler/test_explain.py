@@ -198,6 +198,13 @@ def test_a_record_that_needs_two_routes_draws_a_warning():
     assert advice(plan)[0].startswith("record (test_explain.py:")
 
 
+def test_a_filter_and_a_split_by_the_other_route_draw_a_warning():
+    plan = compiled(routed(lambda a, b: ff.filter(a, read(b))))
+    assert advice(plan)[0].startswith("filter (test_explain.py:")
+    plan = compiled(routed(lambda a, b: ff.split(a, read(b), into=("x", ...))[0]))
+    assert advice(plan)[0].startswith("split (test_explain.py:")
+
+
 def test_two_routes_returned_at_the_root_level_draw_a_warning():
     both_routes = ff.pipeline(level="shard")(routed(lambda a, b: {"a": read(a), "b": b}))
     assert "every shard is dropped at one of them" in both_routes.explain()

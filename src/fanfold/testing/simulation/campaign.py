@@ -24,6 +24,8 @@ class Summary:
     """What many runs came to."""
 
     runs: int = 0
+    compared: int = 0
+    """Those whose end was held against the interpreter's meaning."""
     events: int = 0
     recycled: int = 0
     moved: int = 0
@@ -34,6 +36,7 @@ class Summary:
     def add(self, other: Summary) -> None:
         """Count another's runs in."""
         self.runs += other.runs
+        self.compared += other.compared
         self.events += other.events
         self.recycled += other.recycled
         self.moved += other.moved
@@ -45,6 +48,7 @@ class Summary:
         items = sorted(kind for kind in self.faults if kind not in FAULTS)
         return {
             "runs": self.runs,
+            "compared": self.compared,
             "faults": {kind: self.faults[kind] for kind in (*FAULTS, *items)},
             "recycled": self.recycled,
             "moved": self.moved,
@@ -75,6 +79,7 @@ def campaign(
     for seed in seeds:
         simulated = simulate(draw_case(seed), thorough=thorough)
         summary.runs += 1
+        summary.compared += simulated.compared
         summary.events += simulated.events
         summary.recycled += simulated.recycled
         summary.moved += simulated.moved

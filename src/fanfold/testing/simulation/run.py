@@ -76,6 +76,8 @@ class Simulated:
     events: int = 0
     recycled: int = 0
     """How often a worker was replaced as its stage asks."""
+    compared: bool = False
+    """Whether its end was held against the interpreter's meaning; not where that is not whole."""
     moved: int = 0
     """How often a worker was added or retired because of the work."""
     faults: Counter[str] = field(default_factory=Counter)
@@ -280,6 +282,7 @@ class _Run:
         if run.observed.stopped is not None:
             found.append(Violation("stopped", f"the run was stopped: {run.observed.stopped}"))
             return
+        self.simulated.compared = meaning.whole
         found += broken_invariants(run)
         found += unequal(plan, meaning, run.observed)
         found += items_run_again(plan, meaning, self._workers)

@@ -28,6 +28,7 @@ def test_the_result_is_one_line_of_json(capsys: pytest.CaptureFixture[str]) -> N
     assert FAULTS.keys() <= told["faults"].keys()
     assert sum(told["faults"].values()) > 0
     assert told["events"] > 20
+    assert told["compared"] == 20
     assert told["seconds"] >= 0
 
 
