@@ -91,6 +91,35 @@ def test_a_producer_pauses_while_its_consumer_is_behind() -> None:
     raise AssertionError("the producer never went on")
 
 
+def states(script: Script) -> dict[str, str]:
+    return {worker.name: worker.state for worker in script.core.statistics(1.0).workers}
+
+
+def test_an_idle_worker_says_what_it_waits_for() -> None:
+    script = Script(fan_out_plan(batch_size=2))
+    script.admit(20)
+    for batch in script.dispatch():
+        script.expand_all(batch, [40, 40])
+    script.dispatch()
+    assert states(script) == {
+        "pages[0]": "downstream full",
+        "read[0]": "busy",
+        "join[0]": "no input",
+    }
+
+
+def test_workers_of_a_run_without_anything_left_are_finished() -> None:
+    script = Script(fan_out_plan(batch_size=2))
+    script.admit(1)
+    while started := script.dispatch():
+        for batch in started:
+            if batch.call == 0:
+                script.expand_all(batch, [1])
+            else:
+                script.finish(batch)
+    assert set(states(script).values()) == {"finished"}
+
+
 def test_a_constructor_that_fails_stops_the_run() -> None:
     script = per_item_script()
     failure = Failure(kind="raised", message="no weights")
