@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -58,6 +60,61 @@ def test_a_generator_may_fill_one_buffer_again_and_again(backend: str, pixels: i
     def first(count: ff.Port[int]) -> ff.Port[Any]:
         frame = ff.expand(ff.stage(frames)(count, pixels=pixels), "frame")
         return ff.gather(ff.stage(first_pixel)(frame))
+
+    (result,) = first.stream([6], backend=BACKENDS[backend]())
+    assert result.value == list(range(6))
+
+
+@dataclass
+class Frame:
+    pixels: Any
+
+
+WRAPPED: dict[str, Callable[[Any], Any]] = {
+    "dict": lambda pixels: {"image": pixels, "number": 1},
+    "list": lambda pixels: [pixels],
+    "tuple": lambda pixels: (pixels, "frame"),
+    "nested": lambda pixels: {"images": [{"image": pixels}]},
+    "object": Frame,
+}
+
+
+def inner(frame: Any) -> int:
+    while not isinstance(frame, np.ndarray | memoryview | array):
+        if isinstance(frame, dict):
+            frame = next(iter(frame.values()))
+        else:
+            frame = frame.pixels if isinstance(frame, Frame) else frame[0]
+    return int(frame[0])
+
+
+def wrapped_frames(count: int, *, wrapped: str) -> Iterator[Any]:
+    """One buffer for all frames, within something that is new each time."""
+    buffer = array("q", [0]) if wrapped == "array" else np.zeros(4, dtype=np.int64)
+    for number in range(count):
+        buffer[0] = number
+        yield buffer if wrapped == "array" else WRAPPED[wrapped](buffer)
+
+
+@pytest.mark.parametrize(
+    ("backend", "wrapped"),
+    [
+        *(
+            (backend, wrapped)
+            for backend in REAL
+            for wrapped in ("dict", "list", "tuple", "nested")
+        ),
+        ("local", "object"),
+        ("local", "array"),
+    ],
+)
+def test_a_generator_may_fill_a_buffer_within_what_it_yields(backend: str, wrapped: str) -> None:
+    """Objects are copied where they go to another process; in one process they are shared."""
+
+    @ff.pipeline(level="video")
+    def first(count: ff.Port[int]) -> ff.Port[Any]:
+        frame = ff.expand(ff.stage(wrapped_frames)(count, wrapped=wrapped), "frame")
+        return ff.gather(ff.stage(inner)(frame))
 
     (result,) = first.stream([6], backend=BACKENDS[backend]())
     assert result.value == list(range(6))

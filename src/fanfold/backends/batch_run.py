@@ -14,21 +14,20 @@ from math import inf
 from typing import Any, Final, TypeAlias
 
 from fanfold.backends.children import holds_exception, kind_of, listed
-from fanfold.backends.delivery import BYTES_PER_CHILD, FROZEN, Delivery, Opening
+from fanfold.backends.delivery import BYTES_PER_CHILD, Delivery, Opening
 from fanfold.backends.opening import (
     Collected,
     ContractBroken,
     as_raised,
     children_of,
     close,
-    has_own_memory,
     opens_whole,
-    snapshot,
 )
-from fanfold.backends.values import apparent_bytes
+from fanfold.backends.snapshots import FROZEN, snapshot
 from fanfold.failures import Failure, ItemFailure, declared
 from fanfold.plan import CallNode
 from fanfold.protocol import RunBatch
+from fanfold.sizes import value_size
 from fanfold.stage_context import Context, current
 
 RELEASE_S: Final = 0.005
@@ -355,17 +354,19 @@ class BatchRun:
         whole: list[list[Any]] = [[] for _ in range(self._outputs)]
         collected = Collected(task, delivery)
         left, copies = self._left(), delivery.copies
-        # Of these types nothing is to be done with a child, and tiny ones come by the million.
-        plain: set[type] = {*FROZEN} if self._outputs == 1 else set()
+        copied_once = copies and not self._whole
+        # Nothing is to be done with a child of these types, and tiny ones come by the million.
+        plain = FROZEN if self._outputs == 1 else frozenset[type]()
         given, taken = 0, 0.0
         try:
             for child in children:
-                parts: Sequence[Any] = (child,)
-                reused = False
-                if type(child) not in plain:
-                    parts, reused = self._child(child, plain)
                 given += 1
-                size = len(child) if type(child) in SIZED else apparent_bytes(parts[0])
+                if type(child) in plain:
+                    parts: Sequence[Any] = (child,)
+                    size = len(child) if type(child) in SIZED else 0
+                else:
+                    parts = self._child(child)
+                    size = sum(map(value_size, parts))
                 released = False
                 if given > skip:
                     if size <= collected.usual:
@@ -375,8 +376,8 @@ class BatchRun:
                         collected.room -= 1 + size / BYTES_PER_CHILD
                         taken += size
                     released = taken >= left or collected.room <= 0 or clock() >= self._due_s
-                if reused and not (released and copies):
-                    parts = tuple(map(snapshot, parts))
+                if type(child) not in plain and not (released and copied_once):
+                    parts = [snapshot(part, deep=copies) for part in parts]
                 if self._whole:
                     for column, part in zip(whole, parts, strict=True):
                         column.append(part)
@@ -405,17 +406,11 @@ class BatchRun:
             collected.seal()
         delivery.done(whole)
 
-    def _child(self, child: Any, plain: set[type]) -> tuple[Sequence[Any], bool]:
-        """What a generator has given, a value for each output, and whether some lie in memory that it may write
-        to again. ``plain`` are types of which that is never so, where there is one output; a type that is found
-        to be such is added."""
+    def _child(self, child: Any) -> Sequence[Any]:
+        """What a generator has given, a value for each output."""
         if self._outputs > 1 or issubclass(type(child), BaseException):
-            parts = self._unpacked(child, "yield")
-            return parts, has_own_memory(parts)
-        reused = has_own_memory((child,))
-        if not reused:
-            plain.add(type(child))
-        return (child,), reused
+            return self._unpacked(child, "yield")
+        return (child,)
 
     def _left(self) -> float:
         """How many bytes may be released yet; nothing: it has to be waited for."""

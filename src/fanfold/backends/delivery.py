@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
+from fanfold.backends.snapshots import FROZEN
 from fanfold.backends.stage_plan import StagePlan
 from fanfold.backends.values import Unstorable, Values
 from fanfold.extract import told
@@ -38,8 +39,6 @@ RELEASE_BYTES: Final = 4 * 1024 * 1024
 BYTES_PER_CHILD: Final = RELEASE_BYTES // RELEASE_CHILDREN
 FIRST_CHILDREN: Final = 64
 """As long as nothing is known of their size, no more than so many."""
-FROZEN: Final[frozenset[type]] = frozenset({str, bytes, int, float, bool, type(None)})
-"""Types whose values nobody can change."""
 
 
 @dataclass(slots=True)
@@ -135,11 +134,9 @@ class Delivery:
 
     @property
     def copies(self) -> bool:
-        """Whether children are copied when they are released, all that is kept of them."""
+        """Whether children are copied when they are released."""
         streams = (stream for one in self.openings for stream in one.expansion.streams)
-        return not self._items and all(
-            self._values.copies(stream.port) for stream in streams if stream.stored
-        )
+        return all(self._values.copies(stream.port) for stream in streams if stream.stored)
 
     def room(self) -> tuple[float, float]:
         """How much more should be released together with what was collected, in :data:`BYTES_PER_CHILD`, and

@@ -103,18 +103,3 @@ def as_raised(returned: BaseException) -> BaseException:
 def opens_whole(opening: Opening) -> bool:
     """Whether it opens the values themselves, into one stream."""
     return len(opening.rows) == 1 and not opening.expansion.streams[0].path
-
-
-def has_own_memory(parts: Sequence[Any]) -> bool:
-    """Whether some of a child's values lie in memory that may be written to again."""
-    return any(type(part) is bytearray or hasattr(type(part), "__array__") for part in parts)
-
-
-def snapshot(value: Any) -> Any:
-    """A value as it is now: arrays and tensors are copied."""
-    if type(value) is bytearray:
-        return bytearray(value)
-    if hasattr(type(value), "__array__"):
-        copy = getattr(value, "clone", None) or getattr(value, "copy", None)
-        return value if copy is None else copy()
-    return value

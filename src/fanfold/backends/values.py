@@ -73,17 +73,6 @@ _ROW_BYTES: Final = 64
 _SAMPLES: Final = 16
 
 
-def apparent_bytes(value: Any) -> int:
-    """A lower bound of a value's size that costs next to nothing to find."""
-    if type(value) in (bytes, str, bytearray):
-        return len(value)
-    try:
-        size = getattr(value, "nbytes", 0)
-    except Exception:  # a user's property: then nothing is known of its size
-        return 0
-    return size if type(size) is int else 0
-
-
 def rows_bytes(rows: Sequence[Any]) -> int:
     """How much rows that stay as they are seem to take, judged by some of them."""
     some = rows[:: max(1, len(rows) // _SAMPLES)]

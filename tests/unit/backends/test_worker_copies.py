@@ -29,20 +29,20 @@ class Image:
 
 
 @pytest.mark.parametrize(
-    ("megabytes", "copies", "copied"),
-    [(1, True, 4), (8, True, 0), (8, False, 5)],
+    ("megabytes", "copies", "items", "copied"),
+    [(1, True, False, 4), (8, True, False, 0), (8, False, False, 5), (8, True, True, 5)],
 )
 def test_what_is_released_as_it_comes_is_copied_once(
-    megabytes: int, copies: bool, copied: int, monkeypatch: pytest.MonkeyPatch
+    megabytes: int, copies: bool, items: bool, copied: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the store, unless that keeps the objects themselves."""
+    """By the store, unless that keeps the objects themselves, or they are wanted as a list later."""
 
     def images(count: int) -> Iterator[Image]:
         for _ in range(count):
             yield Image(megabytes << 20)
 
     monkeypatch.setattr(Image, "copied", 0)
-    rig = Rig(call_plan(images, expand=CHILDREN, items=False))
+    rig = Rig(call_plan(images, expand=CHILDREN, items=items))
     monkeypatch.setattr(rig.values, "copies", lambda port: copies)
     assert len(rig.run([5]).children_of(0)) == 5
     assert Image.copied == copied
