@@ -18,7 +18,9 @@ from fanfold.engine.commands import (
     RestartWorker,
     RetireWorker,
     StartBatch,
+    StopRun,
 )
+from fanfold.failures import Failure
 from fanfold.plan import Plan
 from fanfold.protocol import (
     BatchFinished,
@@ -32,6 +34,7 @@ from fanfold.protocol import (
     StreamRows,
     TasksFinished,
     WorkerDied,
+    WorkerFailed,
     WorkerStarted,
 )
 
@@ -69,6 +72,7 @@ class Shop:
         self.retired: list[tuple[float, int]] = []
         self.done_at: list[tuple[float, int]] = []
         """When a worker ended an item."""
+        self.stopped: StopRun | None = None
         self._held: dict[int, list[RunBatch]] = {worker: [] for worker in self.workers}
         self._free_s: dict[int, float] = dict.fromkeys(self.workers, 0.0)
         self._coming: list[tuple[float, int, Event]] = []
@@ -104,6 +108,14 @@ class Shop:
         self._coming = [c for c in self._coming if getattr(c[2], "batch", None) not in lost]
         heapq.heapify(self._coming)
         self._event(WorkerDied(worker, "killed", self.now_s, next(iter(lost), None)))
+
+    def fail(self, worker: int) -> None:
+        """A worker that was to start cannot be made."""
+        self.there.remove(worker)
+        self._coming = [c for c in self._coming if getattr(c[2], "worker", None) != worker]
+        heapq.heapify(self._coming)
+        failure = Failure(kind="raised", message="no memory")
+        self._event(WorkerFailed(worker, failure, self.now_s))
 
     # ------------------------------------------------------------------------------------- parts
 
@@ -166,6 +178,8 @@ class Shop:
                     self.there.remove(command.worker)
                 case RestartWorker():
                     self._begin(command.worker)
+                case StopRun():
+                    self.stopped = command
 
     def _start(self, worker: int, batch: RunBatch) -> None:
         assert worker in self.there

@@ -196,7 +196,12 @@ class Core:
                 self._pools[worker.stage].noted = ""
                 return []
             case WorkerFailed():
-                failure = event.failure
+                worker, failure = self._workers[event.worker], event.failure
+                if self._scaling is not None and self._scaling.failed(
+                    worker, failure.message, event.time_s
+                ):
+                    self._window = self._open_roots()
+                    return []
                 return [StopRun(failure, f"a worker cannot be made: {failure.message}.")]
             case WorkerDied():
                 return self._heeded(self._worker_died(event))
@@ -287,6 +292,7 @@ class Core:
             budget_bytes=None if self._credits is None else self._credits.budget_bytes,
             peak_bytes=machine.held.peak_bytes,
             pauses=self._pauses,
+            notes=() if self._scaling is None else self._scaling.notes,
         )
 
     def open_failures(self) -> tuple[Failure, ...]:
@@ -370,7 +376,7 @@ class Core:
                 reason=event.reason,
                 blamed=event.alone,
             )
-        if self._scaling is None or not self._scaling.died(worker, event.time_s):
+        if self._scaling is None or not self._scaling.died(worker, event.reason, event.time_s):
             commands.append(RestartWorker(event.worker))
         return commands
 

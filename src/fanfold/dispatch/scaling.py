@@ -19,6 +19,8 @@ Rules
    replicas go: of those that are ready, the ones with the least in hand. Such a worker is *retiring*: it gets
    nothing more, ends what it holds, and is parked. Only then is another started in its place.
 5. While a worker that was added is not ready, its stage gives and takes nothing.
+6. One that cannot be started, or dies before it is ready, is parked, and its stage gets no more from then on, since
+   the run does not need it. :attr:`Scaling.notes` says so.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ PAYS: Final = 2.0
 class _Scaled:
     """A stage whose replicas follow the work."""
 
+    name: str
     pool: Pool
     fewest: int
     most: int
@@ -140,7 +143,11 @@ class Scaling:
         self._look_s = look_s
         self._stages = {
             stage.index: _Scaled(
-                pools[stage.index], stage.replicas, stage.most_replicas, stage.cpus or 1
+                stage.name,
+                pools[stage.index],
+                stage.replicas,
+                stage.most_replicas,
+                stage.cpus or 1,
             )
             for stage in plan.stages
             if stage.most_replicas
@@ -151,6 +158,8 @@ class Scaling:
         """Who has been found to need more, at each look since the evidence began."""
         self._looks = 0
         self._retiring: list[Worker] = []
+        self._notes: dict[int, str] = {}
+        """By stage: why it has no more replicas."""
 
     # ------------------------------------------------------------------------------ what happens
 
@@ -165,10 +174,36 @@ class Scaling:
             stage.coming.discard(worker.number)
             self._forget(time_s)
 
-    def died(self, worker: Worker, time_s: float) -> bool:
-        """A worker died; whether that is all, since it was to go."""
-        if not worker.retiring:
+    def failed(self, worker: Worker, why: str, time_s: float) -> bool:
+        """A worker cannot be started; whether that is all, since the run does not need it.
+
+        Args:
+            worker: Which.
+            why: The reason, in words.
+            time_s: Now.
+        """
+        stage = self._stages.get(worker.stage)
+        if stage is None or worker.number not in stage.coming:
             return False
+        stage.coming.discard(worker.number)
+        stage.pool.park(worker, time_s)
+        stage.most, stage.owed = len(stage.pool.workers), 0
+        self._forget(time_s)
+        self._notes[worker.stage] = (
+            f"stage {stage.name!r} has no more than {stage.most} replica{'s' * (stage.most > 1)}, since "
+            f"{worker.name} could not be started: {why}"
+        )
+        return True
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the run's report is to say."""
+        return tuple(self._notes.values())
+
+    def died(self, worker: Worker, why: str, time_s: float) -> bool:
+        """A worker died; whether that is all, since it was to go or the run does not need it."""
+        if not worker.retiring:
+            return self.failed(worker, why, time_s)
         self._retiring.remove(worker)
         self._stages[worker.stage].pool.park(worker, time_s)
         return True

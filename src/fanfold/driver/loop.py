@@ -187,6 +187,9 @@ class Loop:
                     self._committed += self._hear_writer(event)
                 case WriterClosed():
                     raise InternalError("FF911", "the sinks were closed before the run's end.")
+                case WorkerFailed():
+                    if self._core.handle(event):
+                        raise self._cannot_start(event)
                 case _:
                     self._note(event)
                     self._carry_out(self._core.handle(event))
@@ -386,8 +389,6 @@ class Loop:
                 self._deaths[event.worker] = 0
                 if self.first_worker_s is None:
                     self.first_worker_s = self._clock()
-            case WorkerFailed():
-                raise self._cannot_start(event)
             case WorkerDied() if event.running is None:
                 self._deaths[event.worker] += 1
                 if self._deaths[event.worker] >= DEATHS_AT_START:

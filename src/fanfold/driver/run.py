@@ -477,7 +477,7 @@ class _Job:
             stopped=_stopped(stop),
             outputs=tuple(sink.target for sink in self._writer.sinks) if self._writer else (),
             run_dir=None if self.run_dir is None else str(self.run_dir),
-            notes=self._fitted.notes,
+            notes=(*self._fitted.notes, *statistics.notes),
             **counted(statistics, self._counters),
         )
         if self.run_dir is not None:

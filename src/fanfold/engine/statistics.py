@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 
@@ -65,3 +66,5 @@ class Statistics:
     """The most that they have taken, as far as their sizes are known."""
     pauses: int = 0
     """How often a generator has waited for memory."""
+    notes: Sequence[str] = ()
+    """What else the report is to say."""

@@ -204,3 +204,49 @@ def test_looks_are_apart() -> None:
     shop = Shop(two(), 16, item_s=(0.001, 0.02), start_s=(0.0, 0.0))
     shop.run(None, until_s=2.9 * LOOK_S)
     assert shop.retired == []
+
+
+# ------------------------------------------------------------------------- a replica that cannot start
+
+
+def growing() -> Shop:
+    """The first stage has one worker, and three more are starting."""
+    shop = Shop(two((1, 4), 1), 4, item_s=(1.0, 0.001), start_s=(2.0, 0.0))
+    shop.run(None, until_s=1.0)
+    assert shop.replicas()[FIRST] == 4 and shop.stopped is None
+    return shop
+
+
+def test_a_replica_that_cannot_be_made_is_done_without() -> None:
+    shop = growing()
+    shop.fail(3)
+    assert shop.stopped is None and shop.replicas()[FIRST] == 3
+    shop.run(100)
+    statistics = shop.core.statistics(shop.now_s)
+    assert statistics.roots["done"] == statistics.admitted
+    assert len(shop.added) == 3, "no other is tried"
+    assert statistics.notes == (
+        "stage 'first' has no more than 3 replicas, since first[3] could not be started: no memory",
+    )
+
+
+def test_a_replica_that_dies_at_its_start_is_done_without() -> None:
+    shop = growing()
+    shop.die(2)
+    assert shop.stopped is None and shop.replicas()[FIRST] == 3
+    shop.run(100)
+    (note,) = shop.core.statistics(shop.now_s).notes
+    assert note.endswith("first[2] could not be started: killed")
+
+
+def test_of_the_fewest_replicas_each_has_to_start() -> None:
+    shop = growing()
+    shop.fail(0)
+    assert shop.stopped is not None
+
+
+def test_one_that_was_ready_and_dies_is_started_again() -> None:
+    shop = growing()
+    shop.run(None, until_s=3.0)
+    shop.die(3)
+    assert 3 in shop.there and shop.core.statistics(shop.now_s).notes == ()

@@ -220,10 +220,24 @@ def test_a_source_that_fails_stops_the_run_when_its_roots_are_done():
     assert sum(delivery.statuses.values()) == 2
 
 
+def stopping() -> FakeCore:
+    """A run that ends when a worker cannot be made."""
+    core = FakeCore()
+    core.reply[WorkerFailed] = [StopRun(Failure(kind="raised", message="x"), "x.")]
+    return core
+
+
+def test_a_run_that_does_not_need_a_worker_goes_on_without_it():
+    failure = Failure(kind="raised", message="no memory")
+    core = FakeCore()
+    loop(core, FakeBackend(WorkerFailed(0, failure))).run()
+    assert core.finished
+
+
 def test_a_worker_that_cannot_be_made_is_told_with_stage_traceback_and_output():
     failure = Failure(kind="raised", message="ImportError: torch", traceback="Traceback: here")
     with pytest.raises(SetupError, match="FF423 stage 'Ocr'") as told:
-        loop(FakeCore(), FakeBackend(WorkerFailed(0, failure))).run()
+        loop(stopping(), FakeBackend(WorkerFailed(0, failure))).run()
     parts = ("worker Ocr[0]", "ImportError: torch", "Traceback: here", "last words", "What to do: ")
     positions = [str(told.value).find(part) for part in parts]
     assert -1 not in positions and positions == sorted(positions)
@@ -234,7 +248,7 @@ def test_of_a_module_that_is_not_found_it_says_how_modules_are_found():
         importlib.import_module("fanfold.no_such_module")
     failure = Failure.from_exception(missing.value)
     with pytest.raises(SetupError, match="FF423 stage 'Ocr'") as told:
-        loop(FakeCore(), FakeBackend(WorkerFailed(0, failure))).run()
+        loop(stopping(), FakeBackend(WorkerFailed(0, failure))).run()
     assert "sys.path" in told.value.hint and "constructor" not in told.value.hint
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 from typing import Any, Literal
 
@@ -106,6 +107,36 @@ def test_a_run_starts_as_many_as_have_work(kind: Kind, tmp_path: Path) -> None:
     assert not sum(worker.restarts for worker in report.workers)
     single = pipeline.run(range(1), progress=False)
     assert [worker.name for worker in single.workers] == ["Lives[0]"]
+
+
+class Single:
+    """There is room for one."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = Path(folder)
+        if not ff.context().worker.endswith("[0]"):
+            (self.folder / ff.context().worker).touch()
+            raise MemoryError("no room for another")
+
+    def __call__(self, item: int) -> int:
+        while item == 0 and len(list(self.folder.iterdir())) < 2:
+            time.sleep(0.01)
+        return item
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("four_cores")
+def test_a_run_goes_on_without_replicas_that_cannot_be_made(kind: Kind, tmp_path: Path) -> None:
+    single = ff.stage(Single, replicas=(1, 3), workers=kind)(str(tmp_path))
+
+    @ff.pipeline(level="document")
+    def pipeline(n: ff.Port[int]) -> ff.Port[Any]:
+        return single(n)
+
+    report = pipeline.run(range(400), progress=False)
+    assert report.roots["done"] == 400
+    (note,) = report.notes
+    assert note.startswith("stage 'Single' has no more than") and "no room for another" in note
 
 
 @pytest.mark.usefixtures("four_cores")
