@@ -92,10 +92,13 @@ class Work:
         self.shape = shape
         self._log = Logbook(folder)
         self._recycled: list[Any] = []
+        self._rest = b""
+        """What is the same of all pages."""
         self._slowness = 1.0
 
     def renderer(self) -> Work:
         """Get ready to render."""
+        self._rest = bytes(max(0, self.shape.page_bytes - 8))
         if self.shape.recycled:
             self._recycled = [self._page(i) for i in range(RECYCLED_PAGES)]
         return self
@@ -152,20 +155,20 @@ class Work:
         return self._page(ordinal if document or ordinal else FIRST_OF_ALL)
 
     def _page(self, ordinal: int) -> Any:
-        head = b"%08d" % ordinal
+        head = ordinal.to_bytes(8, "little")
         if self.shape.form == "array":
             import numpy
 
             page = numpy.zeros(max(8, self.shape.page_bytes), numpy.uint8)
             page[:8] = numpy.frombuffer(head, numpy.uint8)
             return page
-        return head + bytes(max(0, self.shape.page_bytes - 8))
+        return head + self._rest
 
 
 def number_on(page: Any) -> int:
     """Which page it is. The last byte is looked at as well: all of it has to be there."""
     assert page[len(page) - 1] is not None
-    return int(bytes(page[:8]))
+    return int.from_bytes(page[:8], "little")
 
 
 def _first_to_come(mark: Path) -> bool:

@@ -24,8 +24,8 @@ WORKERS: Final = (
     Mutant(
         "what the store keeps as it is may be written to again",
         "backends/batch_run.py",
-        "copied_once = copies and not self._whole",
-        "copied_once = True",
+        "if kind not in plain and (self._whole or not (released and copies)):",
+        "if kind not in plain and (self._whole or not released):",
         test="tests/unit/backends/test_worker_copies.py::test_what_is_released_as_it_comes_is_copied_once",
     ),
     Mutant(

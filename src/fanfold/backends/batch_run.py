@@ -14,14 +14,17 @@ from math import inf
 from typing import Any, Final, TypeAlias
 
 from fanfold.backends.children import holds_exception, kind_of, listed
-from fanfold.backends.delivery import BYTES_PER_CHILD, Delivery, Opening
+from fanfold.backends.delivery import Delivery, Opening
 from fanfold.backends.opening import (
+    NOTHING,
+    SIZED,
     Collected,
     ContractBroken,
     as_raised,
     children_of,
     close,
     opens_whole,
+    take_alike,
 )
 from fanfold.backends.snapshots import FROZEN, snapshot
 from fanfold.failures import Failure, ItemFailure, declared
@@ -32,8 +35,9 @@ from fanfold.stage_context import Context, current
 
 RELEASE_S: Final = 0.005
 """Children, and results of single items, that have waited so long are reported."""
-SIZED: Final[frozenset[type]] = frozenset({str, bytes})
-"""Types whose values are about as large as they are long."""
+SLICE_S: Final = 0.0002
+"""Children that come faster are taken several at a time, as many as come within so long."""
+SLICE_CHILDREN: Final = 1024
 Trimmed: TypeAlias = Callable[[int], int]
 """Given the number of a batch, which of its tasks need not run any more: a bit for each."""
 Room: TypeAlias = Callable[[int], int | None]
@@ -354,29 +358,28 @@ class BatchRun:
         whole: list[list[Any]] = [[] for _ in range(self._outputs)]
         collected = Collected(task, delivery)
         left, copies = self._left(), delivery.copies
-        copied_once = copies and not self._whole
         # Nothing is to be done with a child of these types, and tiny ones come by the million.
         plain = FROZEN if self._outputs == 1 else frozenset[type]()
-        given, taken = 0, 0.0
+        given, before, before_s = 0, 0, clock()
+        child: Any = NOTHING
         try:
-            for child in children:
+            while (child := next(children, NOTHING) if child is NOTHING else child) is not NOTHING:
                 given += 1
-                if type(child) in plain:
+                kind = type(child)
+                if kind in plain:
                     parts: Sequence[Any] = (child,)
-                    size = len(child) if type(child) in SIZED else 0
+                    size = len(child) if kind in SIZED else 0
                 else:
                     parts = self._child(child)
                     size = sum(map(value_size, parts))
-                released = False
+                child, released = NOTHING, False
                 if given > skip:
-                    if size <= collected.usual:
-                        collected.room -= collected.share
-                        taken += collected.usual
-                    else:
-                        collected.room -= 1 + size / BYTES_PER_CHILD
-                        taken += size
-                    released = taken >= left or collected.room <= 0 or clock() >= self._due_s
-                if type(child) not in plain and not (released and copied_once):
+                    collected.count(size)
+                    now_s = clock()
+                    released = (
+                        collected.taken >= left or collected.room <= 0 or now_s >= self._due_s
+                    )
+                if kind not in plain and (self._whole or not (released and copies)):
                     parts = [snapshot(part, deep=copies) for part in parts]
                 if self._whole:
                     for column, part in zip(whole, parts, strict=True):
@@ -388,7 +391,6 @@ class BatchRun:
                 if released:
                     collected.settle()
                     self._flush(task)
-                    taken = 0.0
                     if task in delivery.failures:
                         break  # something of it could not be stored
                     while not (left := self._left()) and not self._trimmed >> task & 1:
@@ -397,8 +399,17 @@ class BatchRun:
                     if self._trimmed >> task & 1:
                         raise left_out()
                     collected = Collected(task, delivery)
+                    before, before_s = given, clock()
+                elif kind in plain and not self._whole and (rows := collected.only) is not None:
+                    in_time = SLICE_S * (given - before) / max(now_s - before_s, 1e-9)
+                    most = int(min(in_time, SLICE_CHILDREN, collected.fitting(size, left) - 1))
+                    before, before_s, start = given, now_s, len(rows)
+                    largest = int(max(size, collected.usual))
+                    child = take_alike(children, kind, rows, most, largest)
+                    given += len(rows) - start
+                    collected.count(size, len(rows) - start)
         finally:
-            self._collected += taken
+            self._collected += collected.taken
             collected.settle()
             close(children)
         if task not in delivery.failures:

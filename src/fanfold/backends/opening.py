@@ -7,13 +7,17 @@ Owns the reading of one task's value as children. How they are stored and told o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
-from typing import Any
+from itertools import chain, islice
+from typing import Any, Final
 
 from fanfold.backends.children import holds_exception, kind_of, listed
 from fanfold.backends.delivery import BYTES_PER_CHILD, Delivery, Opening
 from fanfold.columns import get_field
 from fanfold.failures import ItemFailure, ParentFailure, RetryLater, declared
+
+SIZED: Final[frozenset[type]] = frozenset({str, bytes})
+"""Types whose values are about as large as they are long."""
+NOTHING: Final = object()
 
 
 class ContractBroken(Exception):
@@ -36,13 +40,28 @@ class Collected:
             for rows, stream in zip(opening.rows, opening.expansion.streams, strict=True)
         ]
         """Where each child goes, and which output of it."""
+        self.only: list[Any] | None = None
+        """Where all children go, as they are, if there is but one such place."""
+        if len(self.targets) == 1:
+            self.only = self._openings[0].rows[0]
         room, share = delivery.room()
         self.room: float = room
         """How much more should be released together with what is there."""
-        self.share: float = share
-        """What each takes of that at least."""
         self.usual: float = (share - 1) * BYTES_PER_CHILD
         """How many bytes one takes as a rule."""
+        self.taken: float = 0.0
+        """How many bytes all of them take, as far as one can tell."""
+
+    def count(self, size: int, children: int = 1) -> None:
+        """There are so many more, of ``size`` bytes each."""
+        largest = max(size, self.usual)
+        self.room -= children * (1 + largest / BYTES_PER_CHILD)
+        self.taken += children * largest
+
+    def fitting(self, size: int, left: float) -> float:
+        """How many more of ``size`` bytes can come before they should be released, with so many bytes left."""
+        largest = max(1.0, size, self.usual)
+        return min(self.room / (1 + largest / BYTES_PER_CHILD), (left - self.taken) / largest)
 
     def settle(self) -> None:
         """Put down how many there are; before a flush, and at the end."""
@@ -55,6 +74,38 @@ class Collected:
         """There are no more."""
         for opening in self._openings:
             opening.sealed.append(self._task)
+
+
+def take_alike(
+    children: Iterator[Any], kind: type[Any], rows: list[Any], most: int, largest: int
+) -> Any:
+    """Take children in a loop that does nothing else: tiny ones come by the million.
+
+    Args:
+        children: Where they come from.
+        kind: The type that all of them have; nobody can change its values.
+        rows: Where they go.
+        most: So many at most.
+        largest: A text or ``bytes`` may be so long.
+
+    Returns:
+        The first that is of another type or longer, which is not in ``rows``; :data:`NOTHING` if none is.
+
+    Raises:
+        BaseException: What the iterator raises; ``rows`` has what it gave before.
+    """
+    append = rows.append
+    if kind in SIZED:
+        for child in islice(children, most):
+            if type(child) is not kind or len(child) > largest:
+                return child
+            append(child)
+    else:
+        for child in islice(children, most):
+            if type(child) is not kind:
+                return child
+            append(child)
+    return NOTHING
 
 
 def close(children: Iterator[Any]) -> None:

@@ -19,8 +19,8 @@ Rules
    replicas go: of those that are ready, the ones with the least in hand. Such a worker is *retiring*: it gets
    nothing more, ends what it holds, and is parked. Only then is another started in its place.
 5. While a worker that was added is not ready, its stage gives and takes nothing.
-6. One that cannot be started, or dies before it is ready, is parked, and its stage gets no more from then on, since
-   the run does not need it. :attr:`Scaling.notes` says so.
+6. One that cannot be started, or dies before it is ready, is parked, and its stage gets no more from then on,
+   since the run does not need it. :attr:`Scaling.notes` says so.
 """
 
 from __future__ import annotations
