@@ -4,8 +4,7 @@ Owns what cloudpickle does not know. A module's function that ``ff.stage`` has t
 found through it, so it need not travel by value, with all the globals that it uses. And code that travels by
 value keeps the name of its file, which cloudpickle drops so that equal code gives equal bytes: tracebacks in a
 worker show where in the user's file something happened. Source that is in no file (a notebook's cell)
-travels along. So do the names of modules inside packages that its nested functions, comprehensions and
-classes use: cloudpickle looks at a function's outermost code alone, and ``import PIL.Image`` would be lost.
+travels along.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ import io
 import linecache
 import os
 import sys
-from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType, ModuleType
+from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 import cloudpickle
@@ -24,6 +23,7 @@ import cloudpickle
 from fanfold.errors import DefinitionError
 from fanfold.plan import Plan
 from fanfold.secret import hide, names_in
+from fanfold.submodules import with_submodules
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # the library has no types
@@ -42,12 +42,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # the library has no
             place = _place_of_wrapped(obj)
             if place is not None:
                 return _wrapped_at, place
-        reduced = super().reducer_override(obj)
-        if isinstance(obj, FunctionType) and isinstance(reduced, tuple):  # it travels by value
-            make, arguments, *state = reduced
-            if modules := tuple(_modules_inside(obj)):
-                return (_after_import, (modules, make, arguments), *state)
-        return reduced
+        return with_submodules(obj, super().reducer_override(obj))
 
 
 def ship(thing: object, what: str) -> bytes:
@@ -98,49 +93,6 @@ def _code_at(
     if lines and name not in linecache.cache:
         linecache.cache[name] = (sum(map(len, lines)), None, list(lines), name)
     return make(*arguments).replace(co_filename=name)
-
-
-def _modules_inside(function: FunctionType) -> Iterator[str]:
-    """Modules inside packages that a function may reach by attributes of these: ``PIL.Image``.
-
-    They are those that are imported here and of which all names occur anywhere in its code. The import
-    statement itself stands in the function's module, which workers do not run.
-    """
-    names = set(_names(function.__code__))
-    cells = function.__closure__ or ()
-    reached = [function.__globals__.get(name) for name in names] + list(map(_content, cells))
-    packages = {thing.__name__ for thing in reached if isinstance(thing, ModuleType)}
-    for name in sorted(sys.modules):
-        for package in packages:
-            if name.startswith(f"{package}.") and names.issuperset(
-                name[len(package) + 1 :].split(".")
-            ):
-                yield name
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    """Names of variables and attributes in code, and in the code of all that is defined inside of it."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
-
-
-def _content(cell: Any) -> Any:
-    """What a function closes over; None while that is not there yet."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
-
-
-def _after_import(
-    modules: tuple[str, ...], make: Callable[..., Any], arguments: tuple[Any, ...]
-) -> Any:
-    """In the worker: a function by value, once the modules are loaded that its own module had imported."""
-    for name in modules:
-        importlib.import_module(name)
-    return make(*arguments)
 
 
 def _place_of_wrapped(thing: Any) -> tuple[str, str] | None:
