@@ -1,4 +1,4 @@
-"""What a function by value needs to have imported; that workers get it is tested in backends/local/test_shipping.py."""
+"""What a function by value needs to have imported. That workers get it is tested with shipping."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ from fanfold.backends.opening import (
     as_raised,
     children_of,
     close,
+    gives_children,
     has_own_memory,
     opens_whole,
     snapshot,
@@ -251,7 +252,7 @@ class BatchRun:
                 self.context.move(task)
             try:
                 returned: Any = left_out() if self._trimmed >> task & 1 else self.call(values)
-                if issubclass(type(returned), Iterator):
+                if gives_children(returned):
                     yield from self._stream(task, returned)
                 else:
                     self._finish(task, returned)
@@ -268,7 +269,7 @@ class BatchRun:
         Raises:
             BaseException: The task has failed.
         """
-        if issubclass(type(returned), Iterator):
+        if gives_children(returned):
             self._room = None  # here it cannot be waited for
             for _ in self._stream(task, returned):
                 continue

@@ -7,6 +7,7 @@ nothing itself.
 from __future__ import annotations
 
 import dataclasses
+import io
 import pickle
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -249,9 +250,10 @@ class _Recorded:
             result = self.run(*args, **kwargs)
         finally:
             took_s = time.perf_counter() - started_s
-            if not isinstance(result, Iterator):
+            opens = isinstance(result, Iterator) and not isinstance(result, io.IOBase)
+            if not opens:
                 seen.note(count, took_s)
-        if isinstance(result, Iterator):
+        if opens:
             return self._watched(result, took_s)
         self._see_all(result)
         return result
