@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pickle
 import xml.etree.ElementTree
+from typing import Any
 
 from fanfold.submodules import modules_inside, with_submodules
 
 WITHIN = ["xml.etree", "xml.etree.ElementTree"]
+
+
+def found(function: Any) -> list[str]:
+    return list(modules_inside(function))
 
 
 def test_names_count_wherever_code_has_them_but_all_of_them_are_needed():
@@ -18,16 +23,16 @@ def test_names_count_wherever_code_has_them_but_all_of_them_are_needed():
 
         return Local
 
-    assert list(modules_inside(deep)) == WITHIN
-    assert list(modules_inside(lambda: xml.etree)) == WITHIN[:1]
-    assert list(modules_inside(lambda: pickle.dumps)) == []
+    assert found(deep) == WITHIN
+    assert found(lambda: xml.etree) == WITHIN[:1]
+    assert found(lambda: pickle.dumps) == []
 
 
 def test_a_cell_that_is_empty_still_is_no_module():
     def early() -> object:
         return later, xml.etree.ElementTree
 
-    assert list(modules_inside(early)) == WITHIN
+    assert found(early) == WITHIN
     later = early
 
 
