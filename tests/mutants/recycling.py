@@ -44,6 +44,14 @@ RECYCLING: Final = (
         ("recycle",),
     ),
     Mutant(
+        "a generator at a worker that is to be replaced waits until its children are wanted",
+        "dispatch/core.py",
+        "if worker.open and self._supply.paused(self.machine.batches[batch].call):",
+        "if self._supply.paused(self.machine.batches[batch].call):",
+        ("stand-still",),
+        case="a-generator-paused-at-a-worker-that-leaves",
+    ),
+    Mutant(
         "a worker that is to be replaced does not help the oldest root either",
         "dispatch/carrying.py",
         "chosen = [worker for worker in idle if not worker.retiring][:1]",

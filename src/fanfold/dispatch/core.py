@@ -15,8 +15,8 @@ Policy
 * A stage that takes one item at a time gets several in one message when they are short (about
   :data:`~fanfold.dispatch.pool.MESSAGE_S` of work), each of which still runs, fails and is reported by itself.
 * A call pauses while one that consumes its output has a long queue (:mod:`fanfold.dispatch.supply`). What is
-  queued can always run, so the pause always ends; it keeps intermediate values few where a fast stage feeds a
-  slow one.
+  queued can run, so the pause ends; it keeps intermediate values few where a fast stage feeds a slow one. A
+  generator at a worker that is to be replaced goes on all the same, since the queue may wait for that worker.
 * Nothing that makes values begins without credit (:mod:`fanfold.dispatch.credits`), but for the deepest work of
   the oldest open root (:mod:`fanfold.dispatch.carrying`). Stages nearer to the end of a pipeline come first,
   since they let values go.
@@ -500,9 +500,11 @@ class Core:
             if batch in self._worker_of and self._worker_of[batch].stage == pool.stage
         ]
         for batch in sorted(batches, key=self.machine.root_of) if len(batches) > 1 else batches:
-            if batch in self._worker_of[batch].batches[1:]:
+            worker = self._worker_of[batch]
+            if batch in worker.batches[1:]:
                 continue  # it has not begun
-            if self._supply.paused(self.machine.batches[batch].call):
+            # A worker that takes nothing new has to end what it holds: those who want less may wait for it.
+            if worker.open and self._supply.paused(self.machine.batches[batch].call):
                 continue  # its children are not wanted yet
             room = credits.more(batch)
             if not room:

@@ -39,7 +39,7 @@ class Supply:
 
     def paused(self, call: int) -> bool:
         """Whether a call is not to begin anything, since one that consumes its output has a long queue. What
-        is queued can always run, so the pause always ends."""
+        is queued can run as soon as a worker takes anything new, so the pause always ends."""
         for consumer, queue in self._consumers[call]:
             count = queue.count
             if count > BACKLOG_BATCHES and count > self._backlog(call, consumer):
