@@ -155,11 +155,16 @@ def costs_of(cost: Callable[..., Any], values: Sequence[Any]) -> tuple[float, ..
 def plain_group(value: Any) -> Hashable:
     """A group as the driver may have it: of built-in types alone, and equal to what equals the value.
 
+    A list is the tuple of its elements, since images tell their size in either.
+
     Raises:
-        TypeError: It is made of anything but numbers, texts, enum members, None and tuples of such.
+        TypeError: It is made of anything but numbers, texts, bytes, enum members, None, and tuples and lists
+            of such; or it is a NaN, which equals nothing.
     """
     kind = type(value)
     if kind in _PLAIN:
+        if value != value:
+            raise TypeError("NaN is no group: it equals nothing")
         return cast(Hashable, value)
     if isinstance(value, enum.Enum):
         return f"{kind.__module__}.{kind.__qualname__}.{value.name}"
@@ -170,10 +175,12 @@ def plain_group(value: Any) -> Hashable:
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
-        return float(value)
+        return plain_group(float(value))
     if kind.__module__.partition(".")[0] == "numpy" and getattr(value, "shape", None) == ():
         return plain_group(value.item())
-    raise TypeError(f"{describe(value)} is no group: give a number, a text or a tuple of such")
+    raise TypeError(
+        f"{describe(value)} is no group: give a number, a text, bytes or a tuple of such"
+    )
 
 
 # ------------------------------------------------------------------------------------------- fields

@@ -18,6 +18,7 @@ from fanfold.errors import DefinitionError, UsageError
 from fanfold.model.declaration import Declaration, declare
 from fanfold.model.declaration import trace as trace_declaration
 from fanfold.model.definition import TUNABLE, did_you_mean
+from fanfold.model.other_names import said_elsewhere
 from fanfold.model.overrides import Overrides
 from fanfold.model.port import Port
 from fanfold.model.settings import parse_text
@@ -208,7 +209,7 @@ class Pipeline(Generic[P, R]):
             raise DefinitionError(
                 "FF221",
                 f"pipeline {self.name!r}: {key!r} names no option that can be changed.",
-                did_you_mean(option, TUNABLE),
+                said_elsewhere(option) or did_you_mean(option, TUNABLE),
             )
 
     def _unknown(self, key: str, value: object = None) -> DefinitionError:

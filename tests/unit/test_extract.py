@@ -200,6 +200,7 @@ def test_equal_values_are_one_group():
         (None, None),
         ((3, ("a", b"b")), (3, ("a", b"b"))),
         ([640, 480], (640, 480)),
+        (b"id", b"id"),
         (numpy.int64(5), 5),
         (numpy.float64(0.5), 0.5),
         (numpy.bool_(True), True),
@@ -225,6 +226,13 @@ def test_rows_of_which_no_group_is_told_are_apart_and_the_first_is_shown(capsys)
     assert found == ((2, 0b0101), (NO_GROUP, 0b1010))
     told = capsys.readouterr().err
     assert "shape tells no group of 3 (int): TypeError" in told and told.count("\n") == 1
+
+
+def test_lists_and_tuples_that_are_alike_share_a_group_and_nan_has_none(capsys):
+    nan = float("nan")
+    shapes = [(1, 2), [1, 2], nan, (1, nan), numpy.float64(nan), nan]
+    assert grouped(lambda shape: shape, shapes) == (((1, 2), 0b000011), (NO_GROUP, 0b111100))
+    assert "NaN is no group: it equals nothing" in capsys.readouterr().err
 
 
 def test_groups_are_told_of_what_a_path_leads_to():

@@ -204,6 +204,7 @@ def test_a_replacement_must_have_as_many_outputs():
         ("nothing.replicas", "Stages: Ocr, pages, read"),
         ("zzz", "Settings: weights, dpi. Stages: Ocr, pages, read."),
         ("Ocr.batchsize", "Did you mean 'batch_size'?"),
+        ("Ocr.cores", "Here it is cpus=, the cores of one replica."),
         (
             "Ocr.outputs",
             "Known: batch_by, batch_bytes, batch_cost, batch_size, cpus, gpus, linger_s, max_batch_cost",

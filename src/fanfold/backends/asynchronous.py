@@ -11,6 +11,7 @@ Rules
 2. The tasks of a batch are reported in their order, each as soon as those before it have ended too. So a stage
    that is to have each result at once gets batches of one item.
 3. A worker's busy time is the time in which at least one call was under way; it is told in parts that add up.
+4. Each call that is under way may have a thread by ``asyncio.to_thread``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeAlias
 
 from fanfold.backends.batch_run import BatchRun, left_out
 from fanfold.backends.worker import StageRunner, show_failed_close
@@ -26,6 +28,8 @@ from fanfold.coroutines import OwnLoop
 from fanfold.protocol import RunBatch
 from fanfold.stage_context import current
 
+LEAST_THREADS: Final = 32
+"""The most that asyncio itself would start for ``asyncio.to_thread``."""
 _Ended: TypeAlias = tuple[Any, BaseException | None]
 """What a call returned, or what it raised."""
 
@@ -38,8 +42,13 @@ class AsyncRunner(StageRunner):
 
     def construct(self) -> None:
         """As :meth:`StageRunner.construct`, inside of the running loop."""
+        most = self._plan.stage.max_in_flight
+        # Before users' code, which may have its own. asyncio's is sized to the machine's cores: calls that are
+        # under way would wait for each other in asyncio.to_thread. Threads are started as they are needed.
+        threads = ThreadPoolExecutor(max(most, LEAST_THREADS), thread_name_prefix="asyncio")
+        asyncio.get_running_loop().set_default_executor(threads)
         super().construct()
-        self._room = asyncio.Semaphore(self._plan.stage.max_in_flight)
+        self._room = asyncio.Semaphore(most)
         self._told_s = self._clock()
         self._under_way: dict[int, None] = {}
 

@@ -23,6 +23,7 @@ from fanfold.backends.opening import (
     as_raised,
     children_of,
     close,
+    gives_children,
     opens_whole,
     take_alike,
 )
@@ -254,7 +255,7 @@ class BatchRun:
                 self.context.move(task)
             try:
                 returned: Any = left_out() if self._trimmed >> task & 1 else self.call(values)
-                if issubclass(type(returned), Iterator):
+                if gives_children(returned):
                     yield from self._stream(task, returned)
                 else:
                     self._finish(task, returned)
@@ -271,7 +272,7 @@ class BatchRun:
         Raises:
             BaseException: The task has failed.
         """
-        if issubclass(type(returned), Iterator):
+        if gives_children(returned):
             self._room = None  # here it cannot be waited for
             for _ in self._stream(task, returned):
                 continue
@@ -361,6 +362,7 @@ class BatchRun:
         # Nothing is to be done with a child of these types, and tiny ones come by the million.
         plain = FROZEN if self._outputs == 1 else frozenset[type]()
         given, before, before_s = 0, 0, clock()
+        now_s = before_s
         child: Any = NOTHING
         try:
             while (child := next(children, NOTHING) if child is NOTHING else child) is not NOTHING:

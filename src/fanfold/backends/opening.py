@@ -6,6 +6,7 @@ Owns the reading of one task's value as children. How they are stored and told o
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, Final
@@ -106,6 +107,25 @@ def take_alike(
                 return child
             append(child)
     return NOTHING
+
+
+def gives_children(returned: Any) -> bool:
+    """Whether it is to be run through: what a stage returned is an iterator. A file in memory is a value.
+
+    Raises:
+        ContractBroken: It is an open file. Its lines are hardly meant, and what is open stays in its process.
+    """
+    kind = type(returned)  # isinstance asks the value itself
+    if not issubclass(kind, Iterator):
+        return False
+    if not issubclass(kind, io.IOBase):
+        return True
+    if issubclass(kind, (io.BytesIO, io.StringIO)):
+        return False
+    raise ContractBroken(
+        f"it returned {kind_of(returned)}, an open file, which cannot leave its process; "
+        f"return what is in it (file.read(), or list(file) for its lines), or its path"
+    )
 
 
 def close(children: Iterator[Any]) -> None:

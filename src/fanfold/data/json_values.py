@@ -29,11 +29,12 @@ class NotJson(ValueError):
 def encode(record: Mapping[str, Any]) -> bytes:
     """One line of JSON, with its line end.
 
-    Beside what JSON knows, these values have a form: mappings and dataclasses (objects), tuples and named
-    tuples (lists), arrays and scalars of numpy and whatever else has ``tolist()``, enumerations (their
-    value), dates and times (ISO 8601), paths and files (their path), a ``Failure`` in a member's place
-    (``{"failure": {…}}`` without attempts, worker and traceback, so that records are the same in every
-    run), and floats that are not finite (``null``, since JSON has none).
+    Beside what JSON knows, these values have a form: mappings and dataclasses (objects), models of pydantic
+    (what ``model_dump(mode="json")`` gives), tuples and named tuples (lists), arrays and scalars of numpy and
+    whatever else has ``tolist()``, enumerations (their value), dates and times (ISO 8601), paths and files
+    (their path), a ``Failure`` in a member's place (``{"failure": {…}}`` without attempts, worker and
+    traceback, so that records are the same in every run), and floats that are not finite (``null``, since JSON
+    has none).
 
     Raises:
         NotJson: Something else, such as bytes or a set, or two names that are the same in JSON.
@@ -144,13 +145,23 @@ def _converted(value: Any, where: str) -> Any:
         return value.path
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if (named := as_fields(value)) is not value:
+        return named
     if not isinstance(value, (bytes, bytearray, memoryview)) and callable(
         to_list := getattr(value, "tolist", None)
     ):
         return to_list()
     raise NotJson(f"{where} is {_described(value)}, which JSON has no form for")
+
+
+def as_fields(value: Any) -> Any:
+    """What has fields by name as a mapping of them, one level deep; any other value as it is."""
+    if isinstance(value, type):
+        return value
+    if dataclasses.is_dataclass(value):
+        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    dump = getattr(value, "model_dump", None)  # pydantic is nothing that a pipeline needs
+    return dump(mode="json") if callable(dump) else value
 
 
 def failure_fields(failure: Failure) -> dict[str, Any]:

@@ -19,14 +19,13 @@ machine what the disk had not got.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from fanfold.data.json_values import NotJson, encode
+from fanfold.data.json_values import NotJson, as_fields, encode
 from fanfold.data.locks import open_locked
 from fanfold.data.sinks import Commit, RootRecords, Sink, local_folder, make_folder
 from fanfold.errors import SinkError, SinkValueError
@@ -38,9 +37,12 @@ _KEY_FIRST: Final = b'{"key": "'
 def write_jsonl(path: str | os.PathLike[str]) -> Sink:
     """A sink of JSON Lines: one record a line, ``key`` first.
 
-    A dict (or dataclass) is the record, with ``key`` added; any other value becomes
+    A dict (or dataclass, or model of pydantic) is the record, with ``key`` added; any other value becomes
     ``{"key": …, "value": …}``. An output of a child level writes one record per item, with the key and one
     ordinal for each level below the root: ``{"key": …, "page": 3, …}``.
+
+    Arrays become lists, dates text; JSON has no NaN and no infinity, so both are written as ``null``. A root
+    whose record has what JSON has no form for, such as bytes or a set, fails.
 
     Args:
         path: A file that ends in ``.jsonl`` or ``.ndjson``, or a folder, which gets ``records.jsonl``.
@@ -115,13 +117,10 @@ class _Jsonl(Sink):
         for item in records.items:
             fields: dict[str, Any] = {"key": records.key}
             fields.update(zip(records.levels, item.ordinals, strict=True))
-            value = item.value
-            if dataclasses.is_dataclass(value) and not isinstance(value, type):
-                value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-            if not isinstance(value, Mapping):
-                value = {"value": value}
             try:
-                lines.append(encode(_joined(fields, value)))
+                value = as_fields(item.value)
+                record = value if isinstance(value, Mapping) else {"value": value}
+                lines.append(encode(_joined(fields, record)))
             except Exception as error:  # also what the value's own methods raise
                 ours = isinstance(error, NotJson)
                 why = error if ours else Failure.from_exception(error).message

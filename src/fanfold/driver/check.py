@@ -7,6 +7,7 @@ nothing itself.
 from __future__ import annotations
 
 import dataclasses
+import io
 import pickle
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -244,15 +245,18 @@ class _Recorded:
         if self.asynchronous:
             return self._awaited(count, self.run(*args, **kwargs))
         started_s = time.perf_counter()
+        children: Iterator[Any] | None = None
         result = None
         try:
             result = self.run(*args, **kwargs)
+            if isinstance(result, Iterator) and not isinstance(result, io.IOBase):
+                children = result
         finally:
             took_s = time.perf_counter() - started_s
-            if not isinstance(result, Iterator):
+            if children is None:
                 seen.note(count, took_s)
-        if isinstance(result, Iterator):
-            return self._watched(result, took_s)
+        if children is not None:
+            return self._watched(children, took_s)
         self._see_all(result)
         return result
 

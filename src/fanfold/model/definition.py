@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import Any, Final, Literal
 
 from fanfold.errors import DefinitionError
+from fanfold.model.other_names import said_elsewhere
 
 ANNOUNCED: Final = frozenset(
     {
@@ -35,25 +36,6 @@ ANNOUNCED: Final = frozenset(
     }
 )
 """Options that the programming model has (or that are often looked for) and this version does not."""
-_ELSEWHERE: Final = {
-    "num_gpus": "A replica's GPUs are gpus=.",
-    "num_cpus": "The cores of a replica are cpus=.",
-    "concurrency": "The number of workers that hold the stage is replicas=.",
-    "num_workers": "The number of workers that hold the stage is replicas=.",
-    "setup_on_node": "It is no option but a static method of the stage's class.",
-    "max_concurrency": "How many items an asynchronous stage keeps going is max_in_flight=.",
-    "rate": "How many calls may begin per second is rate_limit=.",
-    "requests_per_minute": 'How many calls may begin is rate_limit=, such as "600/min".',
-    "rpm": 'How many calls may begin is rate_limit=, such as "600/min".',
-    "max_calls": "After how many items a worker is replaced is recycle_after=.",
-    "maxtasksperchild": "After how many items a worker is replaced is recycle_after=.",
-    "max_tasks_per_child": "After how many items a worker is replaced is recycle_after=.",
-    "max_requests": "After how many items a worker is replaced is recycle_after=.",
-    "max_retries": "How often an item is tried again is retries=.",
-}
-"""What other libraries call an option."""
-
-
 PROBE: Final = 8
 """Items of a parent that go to workers before its first result at a call, unless the stage says otherwise."""
 
@@ -252,7 +234,7 @@ def check_options(stage: str, options: Mapping[str, Any]) -> StageOptions:
             raise DefinitionError(
                 "FF104",
                 f"stage {stage!r} has an unknown option {name!r}.",
-                _ELSEWHERE.get(name) or did_you_mean(name, known),
+                said_elsewhere(name) or did_you_mean(name, known),
             )
     checked = dict(options)
     if "replicas" in checked:
@@ -347,10 +329,11 @@ def _check_count(stage: str, option: str, value: Any, least: int = 1) -> None:
 
 
 def _replicas(stage: str, value: Any) -> int | tuple[int, int] | Literal["auto"]:
-    bounds = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    pair = isinstance(value, (tuple, list))
+    bounds = tuple(value) if pair else (value, value)
     whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in bounds)
-    if whole and (len(bounds) == 1 or (len(bounds) == 2 and bounds[0] <= bounds[1])):
-        return bounds[0] if len(bounds) == 1 else (bounds[0], bounds[1])
+    if whole and len(bounds) == 2 and bounds[0] <= bounds[1]:
+        return (bounds[0], bounds[1]) if pair else bounds[0]
     if isinstance(value, str) and value == "auto":
         return "auto"
     raise DefinitionError(

@@ -36,6 +36,14 @@ def _stage(target: Any = _NOTHING, /, *, name: str | None = None, **options: Any
         batch_size: If given, each port arrives as a list of up to so many items, and the target returns
             one element per item: any sequence or array of that length. By default one item comes at a
             time.
+        batch_bytes: The most bytes of input values in one batch, a number or ``"128MB"``.
+        batch_cost: A function of an item's first input: what the item costs in a batch.
+        max_batch_cost: The most that a batch may cost.
+        batch_by: A function of an item's first input: only items for which it gives equal values share a
+            batch.
+        linger_s: How long a batch that is not full waits for more while a worker is idle.
+        schedule: In which order ready items go: documents take turns (``"fair"``), or as they became ready
+            (``"fifo"``).
         replicas: How many workers hold the stage: a number, or the fewest and the most, as ``(1, 8)``, of what
             follows the measured work; ``"auto"`` is from 1 up to what the machine lets. The default is 1.
         outputs: How many ports a call gives, or their names; each result is then a tuple of so many.
@@ -56,8 +64,8 @@ def _stage(target: Any = _NOTHING, /, *, name: str | None = None, **options: Any
             other work waits, so that a bad document is found before the workers are full of it.
         max_in_flight: How many items (batches, with ``batch_size``) an ``async def`` stage keeps going per
             worker; 16 unless given.
-        rate_limit: How many calls may begin, in all workers together: a number per second, or text such as
-            ``"600/min"``.
+        rate_limit: How many calls (of a batched stage: batches) may begin, in all workers together: a number
+            per second, or text with a unit: ``"10/s"``, ``"600/min"``, ``"5000/hour"``.
         identities: Whether ``ff.context()`` tells keys and ordinals of items; by default, if the stage's own
             code mentions ``context``.
 

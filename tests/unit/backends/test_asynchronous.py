@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -156,6 +157,18 @@ class AsyncRig(Rig):
     """As :class:`Rig`, for asynchronous stages."""
 
     make = OwnLoopRunner
+
+
+def test_every_call_that_is_under_way_may_have_a_thread():
+    together = 70  # more than asyncio has by itself, on any machine
+    meeting = threading.Barrier(together)
+
+    async def meet(item: int) -> int:
+        await asyncio.to_thread(meeting.wait, timeout=20)
+        return item
+
+    told = AsyncRig(plan_of(meet, max_in_flight=together)).run(list(range(together)))
+    assert told.values == {item: item for item in range(together)}
 
 
 def test_items_fail_by_themselves_whatever_they_raise():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -316,6 +317,28 @@ def test_any_sequence_is_children(batch_size, outputs):
     told = Rig(call_plan(function, batch_size=batch_size, expand=CHILDREN)).run([2, 0, 1])
     assert [told.children_of(t) for t in range(3)] == [[0, 1], [], [0]]
     assert told.sealed == {1: [0, 1, 2]}
+
+
+def test_any_iterator_is_children_but_not_a_file():
+    with open(__file__) as text, open(__file__, "rb") as binary:
+        made: dict[str, Any] = {
+            "text": text,
+            "binary": binary,
+            "map": map(str, [1, 2]),
+            "zip": zip("a", "b", strict=True),
+        }
+        made["memory"] = io.BytesIO(b"a\nb")
+        told = Rig(call_plan(made.get)).run(list(made))
+        opened = Rig(call_plan(made.get, expand=CHILDREN)).run(["text"])
+    assert [told.values[2], told.values[3]] == [["1", "2"], [("a", "b")]], (
+        "read as a whole it is a list"
+    )
+    assert told.values[4].getvalue() == b"a\nb", "as in a batch or beside other outputs"
+    for task, kind in ((0, "TextIOWrapper"), (1, "BufferedReader")):
+        why, message = told.failures[task]
+        assert why == "contract" and f"a {kind}, an open file" in message
+        assert "return what is in it (file.read()" in message
+    assert opened.failures[0][0] == "contract"
 
 
 def test_an_arrays_first_axis_is_children():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fanfold.data.files import File
-from fanfold.data.json_values import NotJson, encode
+from fanfold.data.json_values import NotJson, as_fields, encode
 from fanfold.failures import Failure
 
 Point = namedtuple("Point", "x y")
@@ -71,6 +71,18 @@ def test_it_has_a_form(value, form):
     assert line.count(b"\n") == 1
     again = json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
     assert again == {"key": "k", "value": form}
+
+
+def test_a_model_of_pydantic_is_what_it_dumps_itself_as():
+    pydantic = pytest.importorskip("pydantic")
+    model = pydantic.create_model("Page", when=(datetime.date, ...), score=(float, 0.5))
+    page = model(when="2031-02-03", score=float("nan"))
+    form = {"when": "2031-02-03", "score": None}
+    assert as_fields(page).keys() == form.keys() and as_fields(model) is model
+    assert json.loads(encode({"pages": [page]})) == {"pages": [form]}
+    assert json.loads(encode({"page": page})) == {"page": form}
+    with pytest.raises(NotJson, match=r"record\['page'\] is a .*, which JSON has no form for"):
+        encode({"page": model})
 
 
 def test_a_failure_in_a_record_holds_nothing_that_changes_from_run_to_run():

@@ -46,12 +46,18 @@ def test_key_comes_first_and_other_values_are_wrapped(tmp_path):
     class Page:
         text: str
 
+    class Model:
+        def model_dump(self, *, mode):
+            return {"mode": mode}
+
     with opened(tmp_path / "r.jsonl") as sink:
         put(sink, "a", {"x": 1, "key": "a"})
         put(sink, "b", None)
         put(sink, "c", Page("t"))
+        put(sink, "d", Model())
     assert (tmp_path / "r.jsonl").read_text() == (
         '{"key": "a", "x": 1}\n{"key": "b", "value": null}\n{"key": "c", "text": "t"}\n'
+        '{"key": "d", "mode": "json"}\n'
     )
 
 

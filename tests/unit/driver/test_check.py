@@ -148,3 +148,11 @@ def test_threads_need_not_travel():
         return locked(n)
 
     assert threads.check([1]).ok
+
+
+def test_an_open_file_is_refused_as_in_a_run():
+    opened = ff.stage(lambda file: file, name="opened")
+    with open(__file__) as file:
+        found = ff.pipeline(lambda n: opened(n)).check([file])
+    assert not found.ok
+    assert "a TextIOWrapper, an open file" in str(found)

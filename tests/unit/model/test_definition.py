@@ -1,12 +1,14 @@
 """Targets and options of stages: what is taken, what is refused and how."""
 
 import functools
+from dataclasses import fields
 from fractions import Fraction
 
 import pytest
 
 import fanfold as ff
-from fanfold.model.definition import ANNOUNCED, define, did_you_mean
+from fanfold.model import other_names
+from fanfold.model.definition import ANNOUNCED, StageOptions, define, did_you_mean
 
 
 class Upper:
@@ -55,7 +57,8 @@ def test_replicas_are_a_number_or_follow_the_work(given, kept, fewest, most):
 
 
 @pytest.mark.parametrize(
-    "replicas", [0, -1, 1.5, True, "many", "Auto", (0, 4), (4, 1), (1, 2, 3), (1, 2.0), (), None]
+    "replicas",
+    [0, -1, 1.5, True, "many", "Auto", (0, 4), (4, 1), (1, 2, 3), (1, 2.0), (), (1,), [3], None],
 )
 def test_what_is_no_number_of_replicas_is_refused(replicas):
     error = error_of(len, replicas=replicas)
@@ -77,11 +80,32 @@ def test_an_unknown_option_offers_the_nearest_one():
         ("max_calls", "recycle_after="),
         ("maxtasksperchild", "recycle_after="),
         ("max_requests", "recycle_after="),
+        ("cores", "cpus="),
+        ("batch_timeout", "linger_s="),
+        ("batch_wait_timeout_s", "linger_s="),
+        ("max_concurrency", "max_in_flight="),
+        ("max_ongoing_requests", "max_in_flight="),
+        ("max_batch_size", "batch_size="),
+        ("max_num_batched_tokens", "max_batch_cost="),
+        ("memory_bytes", "memory="),
+        ("rpm", "rate_limit="),
+        ("max_retries", "retries="),
+        ("num_returns", "outputs="),
+        ("fn_constructor_kwargs", "first call"),
     ],
 )
 def test_an_option_by_the_name_that_others_give_it_is_pointed_to_ours(option, own):
     error = error_of(len, **{option: 1})
     assert error.code == "FF104" and own in error.hint
+
+
+def test_names_that_others_give_lead_to_options_and_are_none_themselves():
+    ours = {option.name for option in fields(StageOptions)}
+    for sentence, names in other_names._OURS.items():
+        assert sentence.partition("=")[0] in ours
+        assert ours.isdisjoint(names) and ANNOUNCED.isdisjoint(names)
+    listed = [name for names in other_names._OURS.values() for name in names]
+    assert len(listed) == len(set(listed))
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ import cloudpickle
 from fanfold.errors import DefinitionError
 from fanfold.plan import Plan
 from fanfold.secret import hide, names_in
+from fanfold.submodules import with_submodules
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # the library has no types
@@ -41,7 +42,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # the library has no
             place = _place_of_wrapped(obj)
             if place is not None:
                 return _wrapped_at, place
-        return super().reducer_override(obj)
+        return with_submodules(obj, super().reducer_override(obj))
 
 
 def ship(thing: object, what: str) -> bytes:

@@ -99,3 +99,85 @@ def test_source_that_is_in_no_file_travels_along():
         linecache.cache.pop(name, None)
     assert 'File "<cell 7>", line 2, in fragile' in told
     assert "# the culprit" in told
+
+
+IMPORTS = """\
+import functools
+import inside.deep.leaf
+import fanfold as ff
+
+def decorated(function):
+    @functools.wraps(function)
+    def wrapper(*args):
+        return function(*args)
+    return wrapper
+
+def helper(n):
+    return [inside.deep.leaf.double(m) for m in [n]][0]
+
+def closed_over():
+    import inside.deep.leaf as leaf, inside as package
+    return lambda n: [package.deep.leaf.double(m) for m in [n]][0]
+
+class Plain:
+    def __call__(self, n):
+        return (lambda: inside.deep.leaf.double(n))()
+
+class Nested:
+    class Inner:
+        @staticmethod
+        def of(n):
+            return next(inside.deep.leaf.double(m) for m in [n])
+
+        @property
+        def two(self):
+            return {inside.deep.leaf.double(m) for m in [1]}.pop()
+
+    def __call__(self, n):
+        return self.Inner.of(n) * self.Inner().two // 2
+
+def local_class(n):
+    class Local:
+        def of(self):
+            return inside.deep.leaf.double(n)
+    return Local().of()
+
+STAGES = {
+    "comprehension": lambda n: [inside.deep.leaf.double(m) for m in [n]][0],
+    "lambda": lambda n: (lambda: inside.deep.leaf.double(n))(),
+    "helper": lambda n: helper(n),
+    "decorated": decorated(lambda n: {m: inside.deep.leaf.double(m) for m in [n]}[n]),
+    "partial": functools.partial(lambda unused, n: helper(n), 0),
+    "closed_over": closed_over(),
+    "method": Plain,
+    "nested_class": Nested,
+    "local_class": local_class,
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "name",
+    "comprehension lambda helper decorated partial closed_over method nested_class local_class".split(),
+)
+def test_a_module_inside_a_package_is_loaded_wherever_code_names_it(tmp_path: Path, name: str):
+    folder = tmp_path / "inside" / "deep"
+    folder.mkdir(parents=True)
+    (folder / "leaf.py").write_text("def double(n):\n    return 2 * n\n")
+    run = (
+        f"stage = ff.stage(STAGES[{name!r}], name='it')\n"
+        f"stage = stage() if isinstance(STAGES[{name!r}], type) else stage\n"
+        "numbers = ff.pipeline(lambda n: stage(n))\n"
+        "print([(one.value, [str(f) for f in one.failures]) for one in numbers.stream([1, 3])])\n"
+    )
+    (tmp_path / "script.py").write_text(IMPORTS + run)
+    told = subprocess.run(
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        check=True,
+        timeout=60,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(fanfold.__file__).parents[1])},
+    )
+    assert told.stdout.strip() == "[(2, []), (6, [])]"
