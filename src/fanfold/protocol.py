@@ -281,11 +281,12 @@ class RootsCommitted(NamedTuple):
 
 
 class RootRefused(NamedTuple):
-    """A sink has no form for a value of this root, which had ended: it failed after all."""
+    """A value of this root, which had ended, cannot be loaded, or its sink has no form for it: it failed after
+    all."""
 
     root: int
     failure: Failure
-    """Its ``call`` is the sink."""
+    """Its ``call`` is where the value was to go."""
     time_s: float = 0.0
 
 

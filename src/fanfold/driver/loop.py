@@ -212,6 +212,13 @@ class Loop:
         self._dispatched = False
         self._commit()
 
+    def refuse(self, root: int, failure: Failure) -> Failure:
+        """A root that had ended failed after all, where its values were to go. Returns the complete failure."""
+        failure = self._delivery.refused(root, failure)
+        self._on_failures([failure])
+        self._carry_out(self._core.handle(RootRefused(root, failure, self._clock())))
+        return failure
+
     def close_writer(self, *, early: bool = False) -> None:
         """Have the sinks closed when all is written, and wait until they are.
 
@@ -307,9 +314,7 @@ class Loop:
             case RecordsWritten():
                 return self._delivery.written(event.roots)
             case RecordRefused():
-                failure = self._delivery.refused(event.root, event.failure)
-                self._on_failures([failure])
-                self._carry_out(self._core.handle(RootRefused(event.root, failure, event.time_s)))
+                self.refuse(event.root, event.failure)
                 return (event.root,)
             case WriteFailed():
                 self._writer_lost = event.root < 0
