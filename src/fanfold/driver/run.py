@@ -48,7 +48,7 @@ from fanfold.errors import FanfoldError, RunStopped, UsageError
 from fanfold.failures import Failure, ItemFailure, ParentFailure
 from fanfold.observe.failure_log import FailureLog
 from fanfold.observe.progress import NoProgress, choose_progress
-from fanfold.observe.report import Counters, FailureCounts, Report, Stopped, counted
+from fanfold.observe.report import Counters, FailureCounts, Report, Stopped, Untold, counted
 from fanfold.outcomes import Status
 from fanfold.plan import GatherNode, MergeNode, Plan
 from fanfold.protocol import RootResult
@@ -314,6 +314,7 @@ class _Job:
         self._start_s = time.monotonic()
         self._counts = FailureCounts()
         self._counters = Counters()
+        self._untold = Untold({call.index: call.name for call in self._plan.calls()})
         self._log: FailureLog | None = None
         self._reports = False
         self.name = name or new_run_name(self._started)
@@ -440,6 +441,7 @@ class _Job:
             clock=time.monotonic,
             on_failures=self._note_failures,
             on_counts=self._counters.add,
+            on_untold=self._untold.add,
             progress=shown,
             interrupts=interrupts,
             inline=isinstance(self._backend, InlineBackend),
@@ -498,7 +500,7 @@ class _Job:
             stopped=_stopped(stop),
             outputs=tuple(sink.target for sink in self._writer.sinks) if self._writer else (),
             run_dir=None if self.run_dir is None else str(self.run_dir),
-            notes=self._fitted.notes,
+            notes=(*self._fitted.notes, *self._untold.notes()),
             **counted(statistics, self._counters),
         )
         if self.run_dir is not None:
