@@ -184,9 +184,9 @@ def _too_large(value: Any, size: int | None, limit: int) -> Failure:
 def _file_too_large(value: Any, size: int | None, limit: int) -> Failure:
     return Failure(
         kind="too_large",
-        message=f"{_sized(value, size)} cannot be stored: values lie in memory files, and this process may have "
-        f"none of more than {limit:,} bytes. Raise the limit on the size of files (ulimit -f, or LimitFSIZE "
-        "of the service).",
+        message=f"{_sized(value, size)} cannot be stored: values lie in memory files, and this process "
+        f"may have none of more than {limit:,} bytes. Raise the limit on the size of files (ulimit -f, or "
+        "LimitFSIZE of the service).",
     )
 
 
