@@ -117,9 +117,9 @@ class Untold:
     """Of how many rows the function of an option told nothing, and one of them in words."""
 
     def __init__(self, option: str) -> None:
-        self.option = option
-        self.count = 0
-        self.example = ""
+        self.option: str = option
+        self.count: int = 0
+        self.example: str = ""
 
     def note(self, function: Callable[..., Any], value: Any, error: BaseException) -> None:
         """One more. The first is told of on standard error, where whoever looks for it prints as well."""
