@@ -209,6 +209,10 @@ class FileWriter:
         self._file.write(f"{result.key} {values} {os.getpid()}\n")
         self._file.flush()
 
+    def refuse(self, result: Any, output: int) -> str:
+        self._file.write(f"{result.key} refused\n")
+        return f"output {output} of {self.path}"
+
     def close(self) -> None:
         if self.refused == "close":
             raise OSError("cannot close")

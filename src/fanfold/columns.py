@@ -11,7 +11,7 @@ plain tuple with its tag first, so that it costs little to build and to send:
 ``("weave", mask, a, b)``              item ``i`` comes from ``a`` where bit ``i`` is set, else from ``b``,
                                        each read in its own order; ``n`` is ``mask``'s share plus ``b``'s
 ``("spread", column, counts)``         value ``i`` of a column ``counts[i]`` times (a broadcast)
-``("const", blob, n)``                 a constant, pickled by cloudpickle, ``n`` times
+``("const", blob, n)``                 a pickled constant, ``n`` times
 ``("failures", failures)``             the :class:`~fanfold.failures.Failure` records themselves
 ``("field", column, name)``            a mapping key or attribute of each value
 ``("record", names, columns, n)``      dicts
@@ -183,7 +183,7 @@ def constant_blob(value: Any) -> bytes:
     if (
         b"__main__" in blob
     ):  # a class of the program's own script, which other processes cannot import
-        import cloudpickle
+        from fanfold import byvalue
 
-        blob = cloudpickle.dumps(value, protocol=5)
+        blob = byvalue.dumps(value)
     return blob

@@ -20,6 +20,7 @@ from operator import attrgetter, contains, itemgetter
 from typing import Any, Final, Protocol, cast
 
 from fanfold.columns import get_field
+from fanfold.failures import Failure
 from fanfold.plan import Control, FieldCheck, Path, Stream
 from fanfold.protocol import NO_GROUP, ControlRows, Rows, StreamRows
 from fanfold.secret import redacted
@@ -90,26 +91,58 @@ def told(plan: Judged, stream: Stream, values: Sequence[Any], stored: Rows | Non
         return StreamRows(stream.port, stored)
     controls, missing = facts(plan, stream, values)
     sizes = row_sizes(values) if stream.sized else ()
+    broken: list[tuple[int, Untold]] = []
+
+    def untold(call: int, option: str) -> Untold:
+        broken.append((call, Untold(option)))
+        return broken[-1][1]
+
     groups = tuple(
-        (call, path, grouped(plan.groupers[call], _follow(values, path)))
+        (call, path, grouped(plan.groupers[call], _follow(values, path), untold(call, "batch_by")))
         for call, path in stream.groups
     )
     costs = tuple(
-        (call, path, costs_of(plan.costers[call], _follow(values, path)))
+        (
+            call,
+            path,
+            costs_of(plan.costers[call], _follow(values, path), untold(call, "batch_cost")),
+        )
         for call, path in stream.costs
     )
-    return StreamRows(stream.port, stored, controls, missing, sizes, groups, costs)
+    notes = tuple((call, it.option, it.count, it.example) for call, it in broken if it.count)
+    return StreamRows(stream.port, stored, controls, missing, sizes, groups, costs, notes)
+
+
+class Untold:
+    """Of how many rows the function of an option told nothing, and one of them in words."""
+
+    def __init__(self, option: str) -> None:
+        self.option: str = option
+        self.count: int = 0
+        self.example: str = ""
+
+    def note(self, function: Callable[..., Any], value: Any, error: BaseException) -> None:
+        """One more. The first is told of on standard error, where whoever looks for it prints as well."""
+        self.count += 1
+        if self.count == 1:
+            self.example = f"{describe(value)}: {Failure.from_exception(error).message}"
+            name = getattr(function, "__qualname__", self.option)
+            sys.stderr.write(
+                f"{self.option}: {name} tells nothing of {self.example}; it runs alone\n"
+            )
 
 
 # ------------------------------------------------------------------------------------------- groups
 
 
-def grouped(by: Callable[..., Any], values: Sequence[Any]) -> tuple[tuple[Hashable, int], ...]:
+def grouped(
+    by: Callable[..., Any], values: Sequence[Any], untold: Untold
+) -> tuple[tuple[Hashable, int], ...]:
     """The rows of each group as a set.
 
     Rows of which the function tells no group, since it raises or gives something that is none, are put under
-    :data:`fanfold.protocol.NO_GROUP`: each of them runs alone, which nobody's result depends on. The first is
-    told of on standard error.
+    :data:`fanfold.protocol.NO_GROUP`: each of them runs alone, which nobody's result depends on. They are noted
+    in ``untold``.
     """
     found: dict[Hashable, int] = {}
     for row, value in enumerate(values):
@@ -117,21 +150,20 @@ def grouped(by: Callable[..., Any], values: Sequence[Any]) -> tuple[tuple[Hashab
             continue  # the field's own item fails
         try:
             group = plain_group(by(value))
-        except Exception as error:
+        except KeyboardInterrupt:  # where a source is read, it is the user's own
+            raise
+        except BaseException as error:
             group = NO_GROUP
-            if group not in found:
-                name = getattr(by, "__qualname__", "batch_by")
-                text = f"batch_by: {name} tells no group of {describe(value)}: {error!r}; it runs alone\n"
-                sys.stderr.write(redacted(text))
+            untold.note(by, value, error)
         found[group] = found.get(group, 0) | 1 << row
     return tuple(found.items())
 
 
-def costs_of(cost: Callable[..., Any], values: Sequence[Any]) -> tuple[float, ...]:
+def costs_of(cost: Callable[..., Any], values: Sequence[Any], untold: Untold) -> tuple[float, ...]:
     """What each row costs in a batch (``batch_cost``).
 
     Rows of which the function tells no cost, since it raises or gives something other than a number from 0 on,
-    cost infinitely much: each of them runs alone. The first is told of on standard error.
+    cost infinitely much: each of them runs alone. They are noted in ``untold``.
     """
     found: list[float] = []
     for value in values:
@@ -142,12 +174,11 @@ def costs_of(cost: Callable[..., Any], values: Sequence[Any]) -> tuple[float, ..
             one = float(cost(value))
             if not one >= 0:
                 raise ValueError(f"{one} is no number from 0 on")
-        except Exception as error:
+        except KeyboardInterrupt:  # as above
+            raise
+        except BaseException as error:
             one = math.inf
-            if one not in found:
-                name = getattr(cost, "__qualname__", "batch_cost")
-                text = f"batch_cost: {name} tells no cost of {describe(value)}: {error!r}; it runs alone\n"
-                sys.stderr.write(redacted(text))
+            untold.note(cost, value, error)
         found.append(one)
     return tuple(found)
 

@@ -25,7 +25,7 @@ KINDS: Final = frozenset(
         "declared",  # the user's stage said so (ItemFailure, ParentFailure), raised or returned
         "raised",  # any other exception
         "contract",  # a value of the wrong shape: lengths, masks, labels, missing fields
-        "unpicklable",  # a value that cannot leave its worker
+        "unpicklable",  # a value that cannot leave its worker, or be loaded where it is to go
         "too_large",  # a value that does not fit the store
         "put_off",  # the service that the stage asks has told it to come later for too long (RetryLater)
         "worker_died",  # the worker's process ended while it ran the item alone

@@ -80,6 +80,9 @@ class StreamRows(NamedTuple):
     costs: tuple[tuple[int, Path, tuple[float, ...]], ...] = ()
     """For each pair of :attr:`fanfold.plan.Stream.costs`, and as it has them, what each row costs: infinitely
     much where the function tells no cost."""
+    untold: tuple[tuple[int, str, int, str], ...] = ()
+    """For each call of which the function of an option told nothing of some rows: the call, the option, of how
+    many, and one of them in words, with what was wrong."""
 
 
 # ------------------------------------------------------------------------------------------- downwards
@@ -281,11 +284,12 @@ class RootsCommitted(NamedTuple):
 
 
 class RootRefused(NamedTuple):
-    """A sink has no form for a value of this root, which had ended: it failed after all."""
+    """A value of this root, which had ended, cannot be loaded, or its sink has no form for it: it failed after
+    all."""
 
     root: int
     failure: Failure
-    """Its ``call`` is the sink."""
+    """Its ``call`` is where the value was to go."""
     time_s: float = 0.0
 
 

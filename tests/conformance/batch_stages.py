@@ -99,3 +99,26 @@ by_initial = ff.stage(together, name="together", batch_size=4, batch_by=initial)
 @ff.pipeline(level="text")
 def sorted_by_initial(text: ff.Port[str]) -> ff.Port[list[str]]:
     return ff.gather(by_initial(ff.expand(words(text), "word")))
+
+
+def puzzled(number: int) -> int:
+    """What a number costs, or the group that it is of; odd ones are too much for it."""
+    if number % 2:
+        raise SystemExit("odd")
+    return 0
+
+
+@ff.stage(batch_size=8)
+def how_many(numbers: list[int]) -> list[int]:
+    """How large the batch is, for each."""
+    return [len(numbers)] * len(numbers)
+
+
+@ff.pipeline(level="document")
+def puzzling(count: ff.Port[int]) -> ff.Port[list[int]]:
+    return ff.gather(how_many(ff.expand(counted(count), "number")))
+
+
+@ff.pipeline(level="document")
+def puzzling_source(number: ff.Port[int]) -> ff.Port[int]:
+    return how_many(number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,9 @@ from tests.conformance.batch_stages import (
     LARGE_BYTES,
     batches,
     lengths,
+    puzzled,
+    puzzling,
+    puzzling_source,
     sorted_by_cost,
     sorted_by_initial,
 )
@@ -96,3 +100,34 @@ def test_only_items_of_one_group_share_a_batch(backend: str) -> None:
     assert all(len({word[0] for word in batch.split()}) == 1 for batch in shared)
     assert {"17", "23", "cat"} < shared, "of some nothing is known, and one is the only one"
     assert sorted(len(batch.split()) for batch in shared) == [1, 1, 1, 1, 4, 4]
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "batch_by": {"how_many.batch_by": puzzled},
+    "batch_cost": {"how_many.batch_cost": puzzled, "how_many.max_batch_cost": 9},
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_items_that_are_too_much_for_a_function_run_alone_and_the_report_says_so(
+    backend: str, option: str
+) -> None:
+    pipeline = puzzling.using(OPTIONS[option])
+    (result,) = pipeline.stream([8], backend=backend)
+    assert result.value == [4, 1] * 4
+    report = pipeline.run([8], backend=backend, progress=False)
+    (note,) = report.notes
+    assert note.startswith(
+        f"{option} of how_many told nothing of 4 items, which ran alone, such as 1 (int): "
+    )
+    assert "SystemExit: odd" in note
+    assert f"note: {note}" in str(report)
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_the_same_holds_for_items_of_the_source(backend: str, option: str) -> None:
+    pipeline = puzzling_source.using(OPTIONS[option])
+    report = pipeline.run(range(8), backend=backend, progress=False)
+    assert report.ok
+    (note,) = report.notes
+    assert f"{option} of how_many told nothing of 4 items" in note

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections import UserDict
 from dataclasses import dataclass
+from math import inf
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy
 import pytest
 
-from fanfold.extract import describe, facts, grouped, plain_group, told
+from fanfold.extract import Untold, costs_of, describe, facts, grouped, plain_group, told
 from fanfold.plan import Control, FieldCheck, Path, Stream
 from fanfold.protocol import NO_GROUP, ControlRows
 
@@ -190,7 +191,8 @@ class Language(enum.Enum):
 
 
 def test_equal_values_are_one_group():
-    assert grouped(lambda value: value % 2, [3, 4, 5, 7]) == ((1, 0b1101), (0, 0b0010))
+    untold = Untold("batch_by")
+    assert grouped(lambda value: value % 2, [3, 4, 5, 7], untold) == ((1, 0b1101), (0, 0b0010))
 
 
 @pytest.mark.parametrize(
@@ -222,16 +224,61 @@ def test_rows_of_which_no_group_is_told_are_apart_and_the_first_is_shown(capsys)
     def shape(value):
         return {} if value == "odd" else len(value)
 
-    found = grouped(shape, ["ab", 3, "cd", "odd"])
+    untold = Untold("batch_by")
+    found = grouped(shape, ["ab", 3, "cd", "odd"], untold)
     assert found == ((2, 0b0101), (NO_GROUP, 0b1010))
-    told = capsys.readouterr().err
-    assert "shape tells no group of 3 (int): TypeError" in told and told.count("\n") == 1
+    shown = capsys.readouterr().err
+    assert "shape tells nothing of 3 (int): TypeError" in shown and shown.count("\n") == 1
+    assert (untold.count, untold.example.partition(":")[0]) == (2, "3 (int)")
+
+
+class Rude(Exception):
+    """An exception that cannot be shown either."""
+
+    def __repr__(self) -> str:
+        raise SystemExit(3)
+
+    __str__ = __repr__
+
+
+@pytest.mark.parametrize("error", [SystemExit(2), GeneratorExit(), Rude()])
+def test_whatever_is_raised_where_a_group_or_a_cost_is_asked_for_harms_nobody(error):
+    def broken(value):
+        if value == 1:
+            raise error
+        return 7
+
+    by, cost = Untold("batch_by"), Untold("batch_cost")
+    assert grouped(broken, [0, 1], by) == ((7, 0b01), (NO_GROUP, 0b10))
+    assert costs_of(broken, [0, 1], cost) == (7.0, inf)
+    assert by.count == cost.count == 1
+    assert type(error).__name__ in by.example
+
+
+def test_what_the_user_presses_is_no_fault_of_a_value():
+    def pressed(_):
+        raise KeyboardInterrupt
+
+    for asked in (grouped, costs_of):
+        with pytest.raises(KeyboardInterrupt):
+            asked(pressed, [1], Untold("batch_by"))
+
+
+def test_rows_of_which_nothing_is_told_are_reported_by_call_and_option():
+    stream = Stream(0, 0, groups=((7, ()), (8, ())), costs=((9, ()),))
+    plan: Any = SimpleNamespace(
+        controls={}, checks={}, groupers={7: str.upper, 8: repr}, costers={9: float}
+    )
+    first, second = told(plan, stream, ["2", 3, "x", -1], None).untold
+    assert first[:3] == (7, "batch_by", 2) and first[3].startswith("3 (int): TypeError")
+    assert second[:3] == (9, "batch_cost", 2) and second[3].startswith("'x' (str): ValueError")
 
 
 def test_lists_and_tuples_that_are_alike_share_a_group_and_nan_has_none(capsys):
     nan = float("nan")
     shapes = [(1, 2), [1, 2], nan, (1, nan), numpy.float64(nan), nan]
-    assert grouped(lambda shape: shape, shapes) == (((1, 2), 0b000011), (NO_GROUP, 0b111100))
+    found = grouped(lambda shape: shape, shapes, Untold("batch_by"))
+    assert found == (((1, 2), 0b000011), (NO_GROUP, 0b111100))
     assert "NaN is no group: it equals nothing" in capsys.readouterr().err
 
 

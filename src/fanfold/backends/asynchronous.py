@@ -10,16 +10,19 @@ Rules
    are under way, of a batched one as many batches.
 2. The tasks of a batch are reported in their order, each as soon as those before it have ended too. So a stage
    that is to have each result at once gets batches of one item.
-3. A worker's busy time is the time in which at least one call was under way; it is told in parts that add up.
-4. Each call that is under way may have a thread by ``asyncio.to_thread``.
+3. A stage may cancel all tasks of its loop. Its own calls that have begun fail by that; whatever else was
+    met is the worker's, and goes on.
+4. A worker's busy time is the time in which at least one call was under way; it is told in parts that add up.
+5. Each call that is under way may have a thread by ``asyncio.to_thread``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from fanfold.backends.batch_run import BatchRun, left_out
@@ -39,6 +42,8 @@ class AsyncRunner(StageRunner):
 
     note: Callable[[Sequence[int]], None] | None = None
     """Told of the batches that are under way, whenever these change; the oldest comes first."""
+    lasting = False
+    """Whether a cancellation is taken for the stage's doing, and what is under way goes on (rule 3)."""
 
     def construct(self) -> None:
         """As :meth:`StageRunner.construct`, inside of the running loop."""
@@ -80,7 +85,8 @@ class AsyncRunner(StageRunner):
 
     async def _batch(self, run: BatchRun, columns: Sequence[list[Any]]) -> BaseException | None:
         """Run a batched stage; what it raised."""
-        returned, error = await self._ended(asyncio.ensure_future(self._call(run, None, columns)))
+        begin = partial(self._call, run, None, columns)
+        returned, error = await self._ended(asyncio.ensure_future(begin()), begin)
         if error is None:
             try:
                 results = run.results_of(returned, run.batch.count)
@@ -91,12 +97,11 @@ class AsyncRunner(StageRunner):
 
     async def _items(self, run: BatchRun, rows: Sequence[tuple[Any, ...]]) -> None:
         """Run all items of a batch, as there is room for them."""
-        begun = [
-            asyncio.ensure_future(self._call(run, task, values)) for task, values in enumerate(rows)
-        ]
+        calls = [partial(self._call, run, task, values) for task, values in enumerate(rows)]
+        begun = [asyncio.ensure_future(call()) for call in calls]
         try:
             for task, one in enumerate(begun):
-                returned, error = await self._ended(one)
+                returned, error = await self._ended(one, calls[task])
                 if error is None:
                     with current(run.context.at(task)):
                         try:
@@ -130,14 +135,23 @@ class AsyncRunner(StageRunner):
                     self._heed(error)  # at once: a call that waits for room begins next
                     return None, error
 
-    async def _ended(self, call: asyncio.Future[_Ended]) -> _Ended:
-        """Wait for a call; if nobody waits any more, it is over for the call as well."""
-        try:
-            await asyncio.wait([call])
-        except asyncio.CancelledError:
-            call.cancel()
-            raise
-        return call.result()
+    async def _ended(
+        self, call: asyncio.Future[_Ended], begin: Callable[[], Coroutine[Any, Any, _Ended]]
+    ) -> _Ended:
+        """Wait for a call; if nobody waits any more, it is over for the call as well. If it was cancelled
+        before users' code was reached, it begins again."""
+        while True:
+            try:
+                await asyncio.wait([call])
+            except asyncio.CancelledError:
+                if not self.lasting:
+                    call.cancel()
+                    raise
+                stay()
+            if call.done():
+                if not (self.lasting and call.cancelled()):
+                    return call.result()
+                call = asyncio.ensure_future(begin())
 
     def _busy_s(self, started_s: float) -> float:
         """The time from ``started_s`` until now, without what was told of it before."""
@@ -156,6 +170,13 @@ class AsyncRunner(StageRunner):
                     await closing
             except Exception:
                 show_failed_close(self._worker)
+
+
+def stay() -> None:
+    """The current task goes on although it was cancelled."""
+    task = asyncio.current_task()
+    assert task is not None, "nobody else can be cancelled"
+    task.uncancel()
 
 
 class OwnLoopRunner(AsyncRunner):

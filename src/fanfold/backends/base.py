@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from fanfold.columns import Column, Ref
@@ -70,6 +70,11 @@ class RecordWriter(Protocol):
         """
         ...
 
+    def refuse(self, result: RootResult, output: int) -> str:
+        """A root fails since a value of this output cannot be loaded; what an earlier run wrote for its key
+        goes. Returns where the value should have gone, in words."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -81,7 +86,8 @@ class RecordsWritten(NamedTuple):
 
 
 class RecordRefused(NamedTuple):
-    """A sink has no form for a value of this root: it fails, and nothing of it is written."""
+    """A value of this root cannot be loaded, or a sink has no form for it: the root fails, and nothing of it is
+    written."""
 
     root: int
     failure: Failure
@@ -223,6 +229,54 @@ def record_refused(result: RootResult, error: SinkValueError) -> RecordRefused:
     return RecordRefused(result.root, failure)
 
 
+def write_root(
+    writer: RecordWriter,
+    result: RootResult,
+    read: Callable[[Sequence[Column]], list[list[Any]]],
+    contain: tuple[type[BaseException], ...],
+) -> RecordRefused | None:
+    """Have one root written; the event if that fails the root instead.
+
+    Args:
+        writer: Writes it.
+        result: The root.
+        read: Gives the values of columns, which may run users' code.
+        contain: Exceptions of that code that fail the root; others go through.
+
+    Raises:
+        BaseException: What the writer raises, but for a value that it refuses.
+    """
+    try:
+        values = output_values(result, read)
+    except contain as error:
+        output = guilty_output(result, read, contain)
+        return RecordRefused(result.root, unread(result, error, writer.refuse(result, output)))
+    try:
+        writer.write(result, values)
+    except SinkValueError as error:
+        return record_refused(result, error)
+    return None
+
+
+def unread(result: RootResult, error: BaseException, where: str) -> Failure:
+    """The failure of a root of which a value cannot be loaded.
+
+    Args:
+        result: The root.
+        error: What was raised.
+        where: The failure's ``call``: where the value was to go, or what made it.
+    """
+    raised = Failure.from_exception(error)
+    return replace(
+        raised,
+        kind="unpicklable",
+        message=f"a value of it cannot be loaded: {raised.message}",
+        call=where,
+        key=result.key,
+        ordinals=(result.root,),
+    )
+
+
 def write_failed(root: int, error: BaseException) -> WriteFailed:
     """The event for an exception of a writer; Fanfold's own errors say all that is needed."""
     if isinstance(error, FanfoldError):
@@ -254,3 +308,18 @@ def output_values(
         [] if column is None else next(values) if index in result.ordinals else next(values)[0]
         for index, column in enumerate(result.columns)
     ]
+
+
+def guilty_output(
+    result: RootResult,
+    read: Callable[[Sequence[Column]], list[list[Any]]],
+    contain: tuple[type[BaseException], ...],
+) -> int:
+    """The first output whose values cannot be read by themselves, or the last one."""
+    columns = [(index, column) for index, column in enumerate(result.columns) if column is not None]
+    for index, column in columns[:-1]:
+        try:
+            read([column])
+        except contain:
+            return index
+    return columns[-1][0]

@@ -17,16 +17,14 @@ from fanfold.backends.base import (
     RecordWriter,
     WorkerSpec,
     WriterClosed,
-    output_values,
-    record_refused,
     worker_failed,
     write_failed,
+    write_root,
 )
 from fanfold.backends.stage_plan import StagePlan, stage_plan
 from fanfold.backends.values import rows_bytes
 from fanfold.backends.worker import StageRunner
 from fanfold.columns import Column, Ref, assemble
-from fanfold.errors import SinkValueError
 from fanfold.plan import Plan
 from fanfold.protocol import BlocksSpilled, Event, RootResult, Rows, RunBatch, WorkerStarted
 
@@ -161,15 +159,15 @@ class InlineBackend:
         told: list[BackendEvent] = []
         for result in results:
             try:
-                self._writer.write(result, output_values(result, self._values.read))
-            except SinkValueError as error:
-                told.append(record_refused(result, error))
-                continue
+                refused = write_root(self._writer, result, self._values.read, self._contain)
             except Exception as error:
                 told.append(write_failed(result.root, error))
                 self._writer_broken = True
                 break
-            written.append(result.root)
+            if refused is None:
+                written.append(result.root)
+            else:
+                told.append(refused)
         if written:
             self._tell([RecordsWritten(tuple(written))])
         self._tell(told)

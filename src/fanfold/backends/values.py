@@ -29,9 +29,10 @@ class Unstorable(Exception):
     def of_source(self) -> SourceError:
         """What a run says if the rows are a source's items."""
         row, failure = self.rows[0]
+        why = failure.message.removesuffix(".")
         return SourceError(
             "FF408",
-            f"item {row} of those just read from the source cannot be sent to workers: {failure.message}.",
+            f"item {row} of those just read from the source cannot be sent to workers: {why}.",
             'Let the source give paths or plain data, or run with backend="inline".',
         )
 

@@ -9,6 +9,7 @@ used again rather than fresh ones. Owns the space; knows nothing of what lies th
 from __future__ import annotations
 
 import contextlib
+import errno
 import mmap
 import os
 import tempfile
@@ -23,6 +24,10 @@ LARGE_BYTES: Final = 32 * 1024 * 1024
 """Before an arena grows by so much, the machine is asked whether it has the memory."""
 STEP_BYTES: Final = 64 * 1024 * 1024
 """An arena's file grows, and is mapped, in steps of at least so much."""
+
+
+class FileTooLarge(MemoryError):
+    """The process may not have so large a file (``ulimit -f``), though there may be memory for it."""
 
 
 def create(name: str, *, directory: str | None = None) -> int:
@@ -170,6 +175,10 @@ class Writer:
                 os.ftruncate(self._descriptor, self._size + step)
             mapped = mmap.mmap(self._descriptor, self._size + step)
         except OSError as error:
+            if error.errno == errno.EFBIG:
+                raise FileTooLarge(
+                    f"an arena is at the limit on the size of files: {error}"
+                ) from error
             raise MemoryError(f"an arena cannot grow by {step:,} bytes: {error}") from error
         self._map, self._view = mapped, memoryview(mapped)
         self._add(self._size, step)

@@ -152,10 +152,10 @@ class Encoder:
             except MemoryError:
                 raise
             except Exception:
-                buffers.clear()  # what plain pickle refuses, classes of a notebook say, cloudpickle may do
-        import cloudpickle
+                buffers.clear()  # what cannot be imported, a class of a notebook say, goes by value
+        from fanfold import byvalue
 
-        body = cloudpickle.dumps(row, protocol=5, buffer_callback=in_band)
+        body = byvalue.dumps(row, buffer_callback=in_band)
         self._by_value = True
         return body, buffers
 
@@ -164,11 +164,11 @@ def _guilty(
     rows: Sequence[Any], first: int, contain: type[BaseException]
 ) -> Iterator[tuple[int, BaseException]]:
     """The rows from ``first`` on that cannot be pickled by any means."""
-    import cloudpickle
+    from fanfold import byvalue
 
     for number in range(first, len(rows)):
         try:
-            cloudpickle.dumps(rows[number], protocol=5, buffer_callback=lambda _: None)
+            byvalue.dumps(rows[number], buffer_callback=lambda _: None)
         except contain as error:
             yield number, error
 

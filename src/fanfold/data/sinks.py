@@ -156,6 +156,15 @@ class SinkWriter:
         for commit in commits:
             commit()
 
+    def refuse(self, result: RootResult, output: int) -> str:
+        """Nothing of this root is in any sink, nor from earlier; the sink of that output in words.
+
+        Raises:
+            SinkError: What an earlier run wrote cannot be removed.
+        """
+        self._forget(result.key)
+        return repr(self.sinks[output])
+
     def _forget(self, key: str) -> None:
         for sink in self.sinks:
             sink.forget(key)

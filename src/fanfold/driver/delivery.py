@@ -83,10 +83,10 @@ class Delivery(ABC):
         self.statuses: dict[str, int] = {}
         """Committed roots by status."""
         self._refused: dict[str, int] = {}
-        """Roots that a sink refused, by the status that they had ended with."""
+        """Roots that were refused, by the status that they had ended with."""
 
     def corrected(self, ended: Mapping[str, int]) -> dict[str, int]:
-        """Ended roots by status, of which those that a sink refused have failed."""
+        """Ended roots by status, of which those that were refused have failed."""
         roots = dict(ended)
         for status, number in self._refused.items():
             roots[status] -= number
@@ -103,7 +103,8 @@ class Delivery(ABC):
 
     @abstractmethod
     def refused(self, root: int, failure: Failure) -> Failure:
-        """A sink refuses this root: it failed, and is committed as such. Returns the complete failure."""
+        """A value of this root cannot go where it should: it failed, and is committed as such. Returns the
+        complete failure."""
 
     def stop(self) -> None:  # noqa: B027  most have nothing to let go of
         """No root will end any more: let go of what waits for its turn."""
@@ -175,8 +176,10 @@ class Written(Delivery):
 class HandedOut(Delivery):
     """To whoever iterates over a stream, one at a time."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, level: str) -> None:
         super().__init__()
+        self._level = level
+        """Name of the root level, for failures."""
         self._order = in_order(order)
         self.ready: deque[RootResult] = deque()
 
@@ -194,5 +197,5 @@ class HandedOut(Delivery):
         return ()
 
     def refused(self, root: int, failure: Failure) -> Failure:
-        """Nothing is written here."""
-        return failure
+        """It is handed out as failed."""
+        return replace(failure, levels=(self._level,))

@@ -46,6 +46,7 @@ from fanfold.observe.progress import Progress
 from fanfold.protocol import (
     BatchFinished,
     BatchRaised,
+    ChildrenReleased,
     Count,
     DriverEvent,
     Event,
@@ -53,6 +54,8 @@ from fanfold.protocol import (
     RootResult,
     RootsCommitted,
     SourceExhausted,
+    StreamRows,
+    TasksFinished,
     WorkerDied,
     WorkerFailed,
     WorkerStarted,
@@ -95,6 +98,8 @@ class Loop:
         clock: Monotonic seconds.
         on_failures: Told of failures once each, as their root ends.
         on_counts: Told what stages have counted.
+        on_untold: Told of items of which the function of an option told nothing: the call, the option, of how
+            many, and one of them in words.
         progress: Shown when it is due.
         interrupts: Asked between turns whether the run should stop.
         inline: The backend runs users' code in this thread, in ``poll``.
@@ -114,6 +119,7 @@ class Loop:
         interrupts: Interrupts,
         inline: bool = False,
         on_counts: Callable[[Sequence[Count]], None] = lambda _: None,
+        on_untold: Callable[[int, str, int, str], None] = lambda *_: None,
     ) -> None:
         self._core = core
         self._backend = backend
@@ -123,6 +129,7 @@ class Loop:
         self._clock = clock
         self._on_failures = on_failures
         self._on_counts = on_counts
+        self._on_untold = on_untold
         self._progress = progress
         self._interrupts = interrupts
         self._inline = inline
@@ -215,6 +222,13 @@ class Loop:
         self._dispatched = False
         self._commit()
 
+    def refuse(self, root: int, failure: Failure) -> Failure:
+        """A root that had ended failed after all, where its values were to go. Returns the complete failure."""
+        failure = self._delivery.refused(root, failure)
+        self._on_failures([failure])
+        self._carry_out(self._core.handle(RootRefused(root, failure, self._clock())))
+        return failure
+
     def close_writer(self, *, early: bool = False) -> None:
         """Have the sinks closed when all is written, and wait until they are.
 
@@ -272,6 +286,7 @@ class Loop:
             self._interrupts.immediate = False
         if event is not None:
             self._moved = True
+            self._note_untold(event.streams)
             self._carry_out(self._core.handle(event))
         if self._admission.exhausted or self._source_error is not None:
             self._moved = self._exhausted = True
@@ -310,9 +325,7 @@ class Loop:
             case RecordsWritten():
                 return self._delivery.written(event.roots)
             case RecordRefused():
-                failure = self._delivery.refused(event.root, event.failure)
-                self._on_failures([failure])
-                self._carry_out(self._core.handle(RootRefused(event.root, failure, event.time_s)))
+                self.refuse(event.root, event.failure)
                 return (event.root,)
             case WriteFailed():
                 self._writer_lost = event.root < 0
@@ -382,6 +395,8 @@ class Loop:
     def _note(self, event: Event) -> None:
         """What the loop itself must know of a worker."""
         match event:
+            case TasksFinished() | ChildrenReleased():
+                self._note_untold(event.streams)
             case BatchFinished() | BatchRaised():
                 if event.counts:
                     self._on_counts(event.counts)
@@ -399,6 +414,11 @@ class Loop:
                         f"{event.reason}.\n{self._log(event.worker)}",
                         "Try the stage on its own: construct it in a script and see what happens.",
                     )
+
+    def _note_untold(self, streams: Sequence[StreamRows]) -> None:
+        for stream in streams:
+            for one in stream.untold:
+                self._on_untold(*one)
 
     def _cannot_start(self, event: WorkerFailed) -> SetupError:
         worker, failure = event.worker, event.failure

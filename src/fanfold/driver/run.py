@@ -18,9 +18,10 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from fanfold.backends.base import Backend, RunFacts, output_values
+from fanfold.backends.base import Backend, RunFacts, guilty_output, output_values, unread
 from fanfold.backends.inline import InlineBackend
 from fanfold.backends.standard_streams import occupy
+from fanfold.columns import Column
 from fanfold.data.sinks import SinkWriter, bind_sinks
 from fanfold.data.sources import Source, from_items
 from fanfold.dispatch.core import Core
@@ -33,7 +34,7 @@ from fanfold.driver.interrupts import Interrupts
 from fanfold.driver.loop import Loop
 from fanfold.driver.memory import budget_bytes
 from fanfold.driver.resources import Fitted, fewest, fit
-from fanfold.driver.results import Result, shaped
+from fanfold.driver.results import Result, makers, shaped
 from fanfold.driver.settings import (
     as_source,
     failed_limit,
@@ -47,12 +48,16 @@ from fanfold.errors import FanfoldError, RunStopped, UsageError
 from fanfold.failures import Failure, ItemFailure, ParentFailure
 from fanfold.observe.failure_log import FailureLog
 from fanfold.observe.progress import NoProgress, choose_progress
-from fanfold.observe.report import Counters, FailureCounts, Report, Stopped, counted
+from fanfold.observe.report import Counters, FailureCounts, Report, Stopped, Untold, counted
 from fanfold.outcomes import Status
 from fanfold.plan import GatherNode, MergeNode, Plan
+from fanfold.protocol import RootResult
 
 COMMIT_ROOTS: Final = 16
 """A stream frees the values of so many results together."""
+
+LOADING: Final = (Exception, SystemExit, GeneratorExit)
+"""What fails a root when a value of it is loaded: not ``KeyboardInterrupt``, which is the user's own."""
 
 __all__ = ["Check", "Report", "Result", "call", "check", "run", "stream"]
 
@@ -180,7 +185,7 @@ def stream(
     where, name = make_backend(backend)
     fitted = fit(plan, name)
     source = opened(items)
-    delivery = HandedOut(order)
+    delivery = HandedOut(order, plan.levels[0].name)
     rules = StopRules(first_tasks=first_tasks, max_failed=failed_limit(max_failed))
     budget = budget_bytes(memory, fitted.declared_bytes)
     job = _Job(fitted, source, where, name, seed=whole_seed(seed), rules=rules, budget=budget)
@@ -217,7 +222,7 @@ def call(plan: Plan, values: Sequence[Any]) -> Any:
     contain = (ItemFailure, ParentFailure) if _provides_for_failures(plan) else ()
     source = opened(from_items([values[0] if len(values) == 1 else tuple(values)]))
     job = _Job(fewest(plan), source, InlineBackend(contain=contain), "inline", rules=NEVER)
-    results = job.stream(HandedOut("source"), "error")
+    results = job.stream(HandedOut("source", plan.levels[0].name), "error", contain)
     (result,) = results
     if result.status is Status.FAILED:
         failure = result.failures[0]
@@ -309,6 +314,7 @@ class _Job:
         self._start_s = time.monotonic()
         self._counts = FailureCounts()
         self._counters = Counters()
+        self._untold = Untold({call.index: call.name for call in self._plan.calls()})
         self._log: FailureLog | None = None
         self._reports = False
         self.name = name or new_run_name(self._started)
@@ -352,7 +358,12 @@ class _Job:
             raise stop
         return report
 
-    def stream(self, delivery: HandedOut, duplicates: Duplicates) -> Generator[Result, None, None]:
+    def stream(
+        self,
+        delivery: HandedOut,
+        duplicates: Duplicates,
+        contain: tuple[type[BaseException], ...] = LOADING,
+    ) -> Generator[Result, None, None]:
         """One result after the other; the backend is closed when the iterator ends or is closed."""
         # Between two results the program has the thread, so its signals are its own.
         _, _, loop = self._parts(delivery, duplicates, Interrupts(), NoProgress())
@@ -363,15 +374,7 @@ class _Job:
             while True:
                 while delivery.ready:
                     result = delivery.ready.popleft()
-                    values = output_values(result, lambda cs: [self._backend.read(c) for c in cs])
-                    status = Status(result.status)
-                    done = status in (Status.DONE, Status.PARTIAL)
-                    yield Result(
-                        result.key,
-                        status,
-                        shaped(self._plan, values) if done else None,
-                        result.failures,
-                    )
+                    yield self._result(result, loop, contain)
                     handed.append(result.root)
                     if len(handed) == COMMIT_ROOTS or not delivery.ready:
                         loop.commit(handed)
@@ -387,6 +390,25 @@ class _Job:
                     delivery.stop()
         finally:
             self._backend.close()
+
+    def _result(
+        self, result: RootResult, loop: Loop, contain: tuple[type[BaseException], ...]
+    ) -> Result:
+        """A root's values, read here; those of a user's class may refuse, and then the root fails."""
+
+        def read(columns: Sequence[Column]) -> list[list[Any]]:
+            return [self._backend.read(column) for column in columns]
+
+        status = Status(result.status)
+        if status not in (Status.DONE, Status.PARTIAL):
+            return Result(result.key, status, None, result.failures)
+        try:
+            values = output_values(result, read)
+        except contain as error:
+            where = makers(self._plan, guilty_output(result, read, contain))
+            failure = loop.refuse(result.root, unread(result, error, where))
+            return Result(result.key, Status.FAILED, None, (*result.failures, failure))
+        return Result(result.key, status, shaped(self._plan, values), result.failures)
 
     # ------------------------------------------------------------------------------ parts
 
@@ -419,6 +441,7 @@ class _Job:
             clock=time.monotonic,
             on_failures=self._note_failures,
             on_counts=self._counters.add,
+            on_untold=self._untold.add,
             progress=shown,
             interrupts=interrupts,
             inline=isinstance(self._backend, InlineBackend),
@@ -477,7 +500,7 @@ class _Job:
             stopped=_stopped(stop),
             outputs=tuple(sink.target for sink in self._writer.sinks) if self._writer else (),
             run_dir=None if self.run_dir is None else str(self.run_dir),
-            notes=(*self._fitted.notes, *statistics.notes),
+            notes=(*self._fitted.notes, *statistics.notes, *self._untold.notes()),
             **counted(statistics, self._counters),
         )
         if self.run_dir is not None:

@@ -148,7 +148,8 @@ class Report:
     unreadable: int = 0
     """Items that the source found and could not read, left out; ``failures`` tells of them too."""
     notes: Sequence[str] = ()
-    """What was changed of what stages ask for, such as replicas for which there is no room, in words."""
+    """In words: what was changed of what stages ask for, such as replicas for which there is no room; and which
+    stage's ``batch_by`` or ``batch_cost`` told nothing of some items."""
     stopped: Stopped | None = None
     outputs: Sequence[str] = ()
     """What was written, by sink."""
@@ -230,6 +231,37 @@ class Counters:
     def of(self, call: str) -> dict[str, int]:
         """The sums of a call, by name."""
         return dict(self._sums.get(call, {}))
+
+
+class Untold:
+    """Items that ran alone since a function of their stage's options told nothing of them, by call.
+
+    Args:
+        calls: The calls' names, by number.
+    """
+
+    def __init__(self, calls: Mapping[int, str]) -> None:
+        self._calls = calls
+        self._found: dict[tuple[int, str], tuple[int, str]] = {}
+
+    def add(self, call: int, option: str, count: int, example: str) -> None:
+        """So many more, of which one in words."""
+        so_far, first = self._found.get((call, option), (0, example))
+        self._found[call, option] = (so_far + count, first)
+
+    def notes(self) -> tuple[str, ...]:
+        """One for each call and option.
+
+        >>> untold = Untold({3: "Ocr"})
+        >>> untold.add(3, "batch_by", 2, "'a' (str): ValueError: no size")
+        >>> untold.notes()
+        ("batch_by of Ocr told nothing of 2 items, which ran alone, such as 'a' (str): ValueError: no size",)
+        """
+        return tuple(
+            f"{option} of {self._calls[call]} told nothing of {plural(count, 'item')}, which ran alone, "
+            f"such as {example}"
+            for (call, option), (count, example) in self._found.items()
+        )
 
 
 def counted(statistics: Statistics, counters: Counters) -> dict[str, Any]:

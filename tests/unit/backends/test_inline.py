@@ -121,6 +121,10 @@ class Writer:
             raise ValueError("refused")
         self.log.append((result.key, list(values)))
 
+    def refuse(self, result: RootResult, output: int) -> str:
+        self.log.append((result.key, "refused"))
+        return f"sink {output}"
+
     def close(self) -> None:
         if self.refused == "close":
             raise OSError("cannot close")
@@ -166,6 +170,34 @@ def test_a_root_that_the_writer_refuses_fails_alone():
     assert (refused.root, refused.failure.code) == (1, "FF326")
     assert refused.failure.message == "no form for bytes. Use text."
     assert (refused.failure.key, refused.failure.call) == ("bytes", "write_jsonl('out')")
+
+
+def test_a_root_of_which_a_value_cannot_be_read_fails_alone():
+    class Strict:
+        @property
+        def name(self) -> str:
+            raise ValueError("no name")
+
+    writer = Writer()
+    with Session(InlineBackend(), call_plan(lambda x: x), writer=writer) as run:
+        rows = run.backend.put([Strict(), 1])
+        one, other = (("rows", rows.ref, row, 1) for row in (1, 0))
+        name = ("field", other, "name")
+        run.backend.write(
+            [result(0, "a", one), result(1, "b", one, name, one), result(2, "c", one)]
+        )
+        assert run.wait(RecordsWritten)[0].roots == (0, 2)
+        (refused,) = run.wait(RecordRefused)
+    assert writer.log[1:4] == [("a", [1]), ("b", "refused"), ("c", [1])]
+    failure = refused.failure
+    assert (refused.root, failure.kind, failure.key, failure.call) == (
+        1,
+        "unpicklable",
+        "b",
+        "sink 1",
+    )
+    assert failure.message == "a value of it cannot be loaded: ValueError: no name"
+    assert "in name" in failure.traceback
 
 
 def test_events_carry_time():

@@ -86,15 +86,20 @@ def test_a_root_that_the_sink_refuses_counts_as_failed():
 
 
 def test_a_stream_hands_out_in_order():
-    delivery = HandedOut("source")
+    delivery = HandedOut("source", "document")
     delivery.finish([result(1)])
     assert not delivery.ready
     delivery.finish([result(0)])
     assert [r.root for r in delivery.ready] == [0, 1]
 
 
+def test_a_root_that_a_stream_cannot_hand_out_is_told_with_its_level():
+    refused = Failure(kind="unpicklable", message="m", key="k1", ordinals=(1,))
+    assert HandedOut("source", "document").refused(1, refused).where() == "document k1"
+
+
 def test_a_stream_that_stops_hands_out_what_waited_for_its_turn():
-    delivery = HandedOut("source")
+    delivery = HandedOut("source", "document")
     delivery.finish([result(0), result(4), result(2)])
     delivery.stop()
     assert [r.root for r in delivery.ready] == [0, 2, 4]

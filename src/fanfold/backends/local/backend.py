@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import selectors
 import socket
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -37,7 +36,7 @@ from fanfold.backends.local.node import Node
 from fanfold.backends.local.nursery import Nursery, reason
 from fanfold.backends.local.shelf import SHELF, Shelf, ThreadValues
 from fanfold.backends.local.shipping import hide_secrets, ship
-from fanfold.backends.local.spill import Spill
+from fanfold.backends.local.spill import Spill, spill_file
 from fanfold.backends.local.store import SPILLED, BlockRef
 from fanfold.backends.local.threads import Bell, Lease, ThreadWorker
 from fanfold.backends.local.wire import pack_grant, pack_trim, pack_work, unpack_events
@@ -68,8 +67,6 @@ from fanfold.secret import redacted
 
 ARENA_DIR_VARIABLE: Final = "FANFOLD_ARENA_DIR"
 """Names a directory for mapped files in the place of anonymous memory."""
-SPILL_DIR_VARIABLE: Final = "FANFOLD_SPILL_DIR"
-"""Names a directory for values that have no room in memory."""
 KEPT_SHARE: Final = 0.25
 """So much of a run's budget may lie free in arenas, to be used again: fresh memory is slow."""
 KEPT_BYTES: Final = 4 * 1024 * 1024
@@ -107,7 +104,7 @@ class LocalBackend:
         self._limit = arena_limit_bytes or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         self._keep = ARENA_BYTES
         """How much free memory an arena keeps."""
-        self._spill_dir = spill_dir or os.environ.get(SPILL_DIR_VARIABLE) or tempfile.gettempdir()
+        self._spill_dir = spill_dir
         self._pid = os.getpid()
         self._selector = selectors.DefaultSelector()
         self._members: dict[int, Member] = {}
@@ -139,7 +136,8 @@ class LocalBackend:
 
         Raises:
             DefinitionError: A stage or the writer cannot be sent to its process (FF406).
-            SetupError: The process may not open enough files for so many workers (FF409).
+            SetupError: The process may not open enough files for so many workers (FF409), or values that have
+                no room in memory have no folder to go to (FF410).
         """
         occupy()  # so that nothing of ours gets a number that workers' output is directed to
         threads = frozenset(
@@ -158,7 +156,7 @@ class LocalBackend:
             self._keep = max(KEPT_BYTES, int(KEPT_SHARE * budget) // (len(workers) + 1))
         for number in (*(spec.worker for spec in workers), _DRIVER_ARENA):
             self._arenas[number] = create(f"arena{number}", directory=self._arena_dir)
-        self._arenas[SPILLED] = create("spill", directory=self._spill_dir)
+        self._arenas[SPILLED] = spill_file(self._spill_dir)
         self._spill = Spill(self._arenas[SPILLED])
         self._node_fd = create("node", directory=self._arena_dir)
         node = Node(self._node_fd, len(plan.stages))

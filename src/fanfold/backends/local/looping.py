@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from fanfold.backends.asynchronous import AsyncRunner
+from fanfold.backends.asynchronous import AsyncRunner, stay
 from fanfold.backends.base import worker_failed
 from fanfold.backends.local.wire import Work
 from fanfold.backends.own_memory import refuse_grown
@@ -32,6 +32,7 @@ class Host:
         self._trimmed: dict[int, int] = {}
         """By batch: tasks that need not run any more."""
         runner.trimmed = lambda batch: self._trimmed.get(batch, 0)
+        runner.lasting = True
         self._idle_s = time.perf_counter()
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the worker is to stop; with the exception, if something broke."""
@@ -49,11 +50,14 @@ class Host:
         wait_s = 0.0 if self._tasks else time.perf_counter() - self._idle_s
         task = asyncio.get_running_loop().create_task(self._runner.work(batch, wait_s=wait_s))
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
-        task.add_done_callback(lambda _: self._trimmed.pop(batch.batch, None))
+        task.add_done_callback(lambda _: self._ended(task, batch))
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[None], batch: RunBatch) -> None:
         self._tasks.discard(task)
+        if task.cancelled() and self._runner.lasting:  # by the stage, before it had begun
+            self._begin(batch)
+            return
+        self._trimmed.pop(batch.batch, None)
         self._idle_s = time.perf_counter()
         error = None if task.cancelled() else task.exception()
         if error is not None and not self.over.done():
@@ -64,8 +68,22 @@ class Host:
         if not self.over.done():
             self.over.set_result(None)
 
+    async def wait(self) -> None:
+        """Until the worker is to stop; a stage that cancels all tasks of the loop has cancelled this one too.
+
+        Raises:
+            BaseException: What broke.
+        """
+        while not self.over.done():
+            try:
+                await asyncio.wait([self.over])
+            except asyncio.CancelledError:
+                stay()
+        self.over.result()
+
     async def close(self) -> None:
         """Cancel what is under way, then close the stage."""
+        self._runner.lasting = False
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -110,7 +128,7 @@ def serve(
         try:
             emit([WorkerStarted(worker, pid=pid)])
             attach(host)
-            await host.over
+            await host.wait()
         finally:
             await host.close()
 

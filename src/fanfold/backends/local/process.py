@@ -21,10 +21,9 @@ from fanfold.backends.base import (
     RecordsWritten,
     RecordWriter,
     WriterClosed,
-    output_values,
-    record_refused,
     worker_failed,
     write_failed,
+    write_root,
 )
 from fanfold.backends.local.board import Board
 from fanfold.backends.local.channel import WorkerChannel
@@ -37,7 +36,6 @@ from fanfold.backends.local.wire import pack_events, unpack_work
 from fanfold.backends.own_memory import refuse_grown
 from fanfold.backends.stage_plan import StagePlan
 from fanfold.backends.worker import Once, StageRunner
-from fanfold.errors import SinkValueError
 from fanfold.protocol import Event, WorkerStarted
 
 THREAD_VARIABLES: Final = (
@@ -212,13 +210,13 @@ def _serve_writer(setup: Setup, channel: WorkerChannel) -> None:
         report: list[BackendEvent] = []
         for result in message.results:
             try:
-                writer.write(result, output_values(result, values.read))
-            except SinkValueError as error:
-                report.append(record_refused(result, error))
-                continue
+                refused = write_root(writer, result, values.read, (BaseException,))
             except BaseException as error:
                 report.append(write_failed(result.root, error))
                 broken = True
                 break
-            written.append(result.root)
+            if refused is None:
+                written.append(result.root)
+            else:
+                report.append(refused)
         emit([RecordsWritten(tuple(written)), *report] if written else report)

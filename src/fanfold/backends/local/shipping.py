@@ -1,16 +1,15 @@
 """How stages and writers travel to their processes: by name where it can be, by value where it must.
 
-Owns what cloudpickle does not know. A module's function that ``ff.stage`` has taken the place of is still
-found through it, so it need not travel by value, with all the globals that it uses. And code that travels by
-value keeps the name of its file, which cloudpickle drops so that equal code gives equal bytes: tracebacks in a
-worker show where in the user's file something happened. Source that is in no file (a notebook's cell)
-travels along.
+Owns what a stage's pickle has beyond :mod:`fanfold.byvalue`. A module's function that ``ff.stage`` has taken
+the place of is still found through it, so it need not travel by value, with all the globals that it uses. And
+code that travels by value keeps the name of its file, which cloudpickle drops so that equal code gives equal
+bytes: tracebacks in a worker show where in the user's file something happened. Source that is in no file (a
+notebook's cell) travels along.
 """
 
 from __future__ import annotations
 
 import importlib
-import io
 import linecache
 import os
 import sys
@@ -20,21 +19,22 @@ from typing import Any
 
 import cloudpickle
 
+from fanfold import byvalue
 from fanfold.errors import DefinitionError
 from fanfold.plan import Plan
 from fanfold.secret import hide, names_in
-from fanfold.submodules import with_submodules
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # the library has no types
-    def __init__(self, file: io.BytesIO) -> None:
-        super().__init__(file, protocol=5)
+class _Reduce:
+    """How what a stage is made of is pickled."""
+
+    def __init__(self) -> None:
         self._places: dict[str, tuple[str, tuple[str, ...]]] = {}
         """By file name as code has it: how a worker calls the file, and its lines if it is none."""
 
-    def reducer_override(self, obj: Any) -> Any:
+    def __call__(self, obj: Any) -> Any:
         if isinstance(obj, CodeType):
-            make, arguments, *_ = self.dispatch_table[CodeType](obj)
+            make, arguments, *_ = cloudpickle.Pickler.dispatch_table[CodeType](obj)
             if obj.co_filename not in self._places:
                 self._places[obj.co_filename] = _place_of_source(obj.co_filename)
             return _code_at, (*self._places[obj.co_filename], make, arguments)
@@ -42,7 +42,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # the library has no
             place = _place_of_wrapped(obj)
             if place is not None:
                 return _wrapped_at, place
-        return with_submodules(obj, super().reducer_override(obj))
+        return NotImplemented
 
 
 def ship(thing: object, what: str) -> bytes:
@@ -74,9 +74,7 @@ def pickled(thing: object) -> bytes:
     Raises:
         Exception: It cannot be pickled.
     """
-    file = io.BytesIO()
-    _Pickler(file).dump(thing)
-    return file.getvalue()
+    return byvalue.dumps(thing, reduce=_Reduce())
 
 
 def _place_of_source(name: str) -> tuple[str, tuple[str, ...]]:

@@ -8,15 +8,40 @@ left after the run, however that ends.
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from fanfold.backends.local.store import SPILLED, BlockRef
-from fanfold.blocks.arena import Writer
+from fanfold.blocks.arena import Writer, create
 from fanfold.columns import Column, relocated
+from fanfold.errors import SetupError
 from fanfold.protocol import RootResult
 
+DIR_VARIABLE: Final = "FANFOLD_SPILL_DIR"
+"""Names a directory for values that have no room in memory."""
 _STEP_BYTES: Final = 1 << 30
+
+
+def spill_file(directory: str | None) -> int:
+    """The descriptor of an empty file without a name.
+
+    Args:
+        directory: Where it is; None: where the environment variable says, else among temporary files.
+
+    Raises:
+        SetupError: There can be none (FF410).
+    """
+    folder = directory or os.environ.get(DIR_VARIABLE) or tempfile.gettempdir()
+    try:
+        return create("spill", directory=folder)
+    except OSError as error:
+        raise SetupError(
+            "FF410",
+            f"values that have no room in memory cannot go to the folder {folder!r}: {error.strerror}.",
+            "Make the folder, or name another one, on a local disk, in the environment variable "
+            f"{DIR_VARIABLE}.",
+        ) from error
 
 
 class Spill:

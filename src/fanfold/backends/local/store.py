@@ -7,13 +7,14 @@ the arena has, ever: so what is remembered of a block cannot be taken for what c
 from __future__ import annotations
 
 import itertools
+import resource
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from fanfold.backends.values import Unstorable
-from fanfold.blocks.arena import ARENA_BYTES, DiskReader, Reader, Writer
+from fanfold.blocks.arena import ARENA_BYTES, DiskReader, FileTooLarge, Reader, Writer
 from fanfold.blocks.codec import Block, Encoder, Unpicklable, write
 from fanfold.columns import Column, assemble
 from fanfold.failures import Failure
@@ -125,8 +126,11 @@ class ArenaValues:
                 write(parts, memory)
         except Unpicklable as error:
             raise Unstorable([(row, _unpicklable(rows[row], e)) for row, e in error.rows]) from None
+        except FileTooLarge:
+            limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+            raise Unstorable(_blamed(rows, limit, _file_too_large)) from None
         except MemoryError:
-            raise Unstorable(self._too_large(rows)) from None
+            raise Unstorable(_blamed(rows, self._limit, _too_large)) from None
         return Rows((self._own, offset, size, next(self._serials)), len(rows), size)
 
     def take_back(self, rows: Rows) -> None:
@@ -150,15 +154,15 @@ class ArenaValues:
             for _, offset, size, _ in refs:
                 self._writer.free(offset, size)
 
-    def _too_large(self, rows: Sequence[Any]) -> list[tuple[int, Failure]]:
-        """Which rows to blame when a block does not fit: the large ones, if they are to blame."""
-        sizes = [_size_bytes(row) for row in rows]
-        share = self._limit // 4
-        guilty = [row for row, size in enumerate(sizes) if size is None or size > share]
-        return [
-            (row, _too_large(rows[row], sizes[row], self._limit))
-            for row in guilty or range(len(rows))
-        ]
+
+def _blamed(
+    rows: Sequence[Any], limit: int, tell: Callable[[Any, int | None, int], Failure]
+) -> list[tuple[int, Failure]]:
+    """Which rows to blame when a block does not fit: the large ones, if they are to blame."""
+    sizes = [_size_bytes(row) for row in rows]
+    share = limit // 4
+    guilty = [row for row, size in enumerate(sizes) if size is None or size > share]
+    return [(row, tell(rows[row], sizes[row], limit)) for row in guilty or range(len(rows))]
 
 
 def _size_bytes(value: Any) -> int | None:
@@ -170,19 +174,34 @@ def _size_bytes(value: Any) -> int | None:
 
 
 def _too_large(value: Any, size: int | None, limit: int) -> Failure:
-    what = f"a {type(value).__qualname__}" + (f" of {size:,} bytes" if size is not None else "")
     return Failure(
         kind="too_large",
-        message=f"{what} does not fit the store of its worker, which may hold {limit:,} bytes as long as "
-        "the machine has them. Give smaller children, or release the value before it is stored.",
+        message=f"{_sized(value, size)} does not fit the store of its worker, which may hold {limit:,} bytes "
+        "as long as the machine has them. Give smaller values, or release the value before it is stored.",
     )
 
 
+def _file_too_large(value: Any, size: int | None, limit: int) -> Failure:
+    return Failure(
+        kind="too_large",
+        message=f"{_sized(value, size)} cannot be stored: values lie in memory files, and this process "
+        f"may have none of more than {limit:,} bytes. Raise the limit on the size of files (ulimit -f, or "
+        "LimitFSIZE of the service).",
+    )
+
+
+def _sized(value: Any, size: int | None) -> str:
+    return _typed(value) if size is None else f"{_typed(value)} ({size:,} bytes)"
+
+
+def _typed(value: Any) -> str:
+    return f"a value of type {type(value).__module__}.{type(value).__qualname__}"
+
+
 def _unpicklable(value: Any, error: BaseException) -> Failure:
-    kind = f"{type(value).__module__}.{type(value).__qualname__}"
     told = Failure.from_exception(error).message  # its text is a user's, and may be anything
     return Failure(
         kind="unpicklable",
-        message=f"a value of type {kind} cannot leave its worker: {told}",
+        message=f"{_typed(value)} cannot leave its worker: {told}",
         exception=type(error).__qualname__,
     )

@@ -81,6 +81,7 @@ def pack_events(events: Sequence[Event | BackendEvent]) -> list[Packed]:
                     stream.sizes,
                     stream.groups,
                     stream.costs,
+                    stream.untold,
                 )
                 for stream in fields[streams_at + 1]
             ]

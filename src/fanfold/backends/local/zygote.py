@@ -27,7 +27,7 @@ from typing import Final, NoReturn
 from fanfold.backends.local import lifeline
 from fanfold.backends.local.messages import End, Ended, Fork, Forked, Retire
 
-PRELOADED: Final = ("cloudpickle", "fanfold.backends.local.process")
+PRELOADED: Final = ("fanfold.byvalue", "fanfold.backends.local.process")
 GRACE_S: Final = 0.3
 """How long idle workers have to go by themselves once their channels are closed."""
 CLOSE_S: Final = 5.0

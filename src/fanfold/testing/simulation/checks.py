@@ -15,7 +15,7 @@ from fanfold.columns import Column
 from fanfold.dispatch.supply import BACKLOG_BATCHES
 from fanfold.engine.statistics import CallCounts
 from fanfold.errors import InternalError
-from fanfold.extract import costs_of, grouped
+from fanfold.extract import Untold, costs_of, grouped
 from fanfold.outcomes import Outcome
 from fanfold.plan import Plan
 from fanfold.protocol import NO_GROUP
@@ -183,12 +183,23 @@ def over_the_limits(plan: Plan, run: ObservedRun, workers: SimulatedWorkers) -> 
         if stage.batch_size is not None and batch.count > stage.batch_size:
             yield Violation("limits", f"{stage.name} was sent {batch.count} items at once")
         if stage.batch_by is not None and batch.count > 1:
-            groups = [group for group, _ in grouped(stage.batch_by, workers.read(batch.columns[0]))]
+            groups = [
+                group
+                for group, _ in grouped(
+                    stage.batch_by, workers.read(batch.columns[0]), Untold("batch_by")
+                )
+            ]
             if len(groups) > 1 or NO_GROUP in groups:
                 yield Violation("limits", f"{stage.name} was sent items of the groups {groups}")
         if stage.batch_cost is not None and batch.count > 1:
             values = workers.read(_without_defaults(batch.columns[0]))
-            total = sum(costs_of(stage.batch_cost, [value for value in values if value is not ...]))
+            total = sum(
+                costs_of(
+                    stage.batch_cost,
+                    [value for value in values if value is not ...],
+                    Untold("batch_cost"),
+                )
+            )
             if total > (stage.max_batch_cost or 0):
                 yield Violation("limits", f"{stage.name} was sent items that cost {total} at once")
         if stage.batch_bytes is not None and batch.count > 1:

@@ -430,6 +430,31 @@ def test_who_was_alone_is_to_blame():
         assert run.run([1]).values == {0: (1, "Meet[0]")}
 
 
+async def sweeping(x: Any) -> Any:
+    """Waits for ever, or cancels whatever there is in the loop."""
+    if x == "wait":
+        await asyncio.Event().wait()
+    if x == "sweep":
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+    return x
+
+
+@pytest.mark.parametrize("workers", ["process", "thread"])
+def test_a_stage_that_cancels_all_tasks_of_its_loop_cancels_its_own_calls_alone(workers):
+    plan = call_plan(sweeping, asynchronous=True, max_in_flight=2, workers=workers)
+    with Session(LocalBackend(), plan) as run:
+        first = run.submit(["wait", "sweep", 2, 3])
+        others = [run.submit([n, n + 1]) for n in (4, 6)]
+        told = run.finish(first)
+        ((task, (kind, message)),) = told.failures.items()
+        assert (task, kind) == (0, "raised") and "it was cancelled" in message
+        assert told.values == {1: "sweep", 2: 2, 3: 3}
+        found = [run.finish(batch).values for batch in others]
+        assert found == [{0: n, 1: n + 1} for n in (4, 6)]
+        assert not [event for event in run.heard if isinstance(event, WorkerDied)]
+
+
 # ------------------------------------------------------------------------------ the end of workers
 
 

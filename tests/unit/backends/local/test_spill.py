@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from fanfold.backends.local.spill import Spill
+from fanfold.backends.local.spill import Spill, spill_file
 from fanfold.backends.local.store import SPILLED, ArenaValues, BlockRef
 from fanfold.blocks.arena import create
+from fanfold.errors import SetupError
 
 ARENA = 3
 
@@ -91,3 +92,18 @@ def test_where_the_disk_takes_no_more_the_rest_stays_in_memory(
     assert desk.move(first, second, third) == [first]
     assert [desk.read(ref, 1)[0][:1] for ref in (first, second, third)] == [b"\0", b"\1", b"\2"]  # type: ignore[index]
     assert desk.move(second, third) == [second, third], "later there is space again"
+
+
+def test_a_folder_that_is_not_there_is_named_with_the_variable_that_names_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("FANFOLD_SPILL_DIR", str(tmp_path / "none"))
+    with pytest.raises(SetupError, match=r"FF410 .*none.*No such file.*FANFOLD_SPILL_DIR"):
+        spill_file(None)
+    with pytest.raises(SetupError, match="other"):
+        spill_file(str(tmp_path / "other"))
+
+
+def test_the_variable_says_where_the_file_is(monkeypatch, tmp_path):
+    monkeypatch.setenv("FANFOLD_SPILL_DIR", str(tmp_path))
+    descriptor = spill_file(None)
+    assert os.readlink(f"/proc/self/fd/{descriptor}").startswith(str(tmp_path))
+    os.close(descriptor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import threading
 from typing import Any
 
@@ -98,3 +99,20 @@ def test_sizes_are_learned_by_port(arenas):
     values = ArenaValues(arenas, 0)
     values.put(7, [b"x" * 10_000])
     assert values.row_bytes(7) >= 10_000 and values.row_bytes(8) == 0
+
+
+def test_a_limit_on_the_size_of_files_is_told_as_what_it_is(arenas):
+    values = ArenaValues(arenas, 0)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, hard))
+    try:
+        with pytest.raises(Unstorable) as refused:
+            values.put(7, [1, b"x" * (4 << 20)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    ((row, failure),) = refused.value.rows
+    assert (row, failure.kind) == (1, "too_large")
+    told = str(refused.value.of_source())
+    assert "a value of type builtins.bytes (4," in told
+    assert "none of more than 1,048,576 bytes" in told and "ulimit -f" in told
+    assert ".." not in told

@@ -41,6 +41,10 @@ STREAMS = (
         Rows(REF, 2, 900),
         (ControlRows(1, (1, 2), ((0, "x"),), ("b", "c")),),
         ((4, 1, "none", ("a",)),),
+        (9,),
+        ((5, ("a",), (("b", 3),)),),
+        ((6, (), (0.5, 1.5)),),
+        ((6, "batch_cost", 1, "'x' (str): ValueError"),),
     ),
     StreamRows(4),
 )
