@@ -94,6 +94,25 @@ def assemble(column: Column, read: ReadBlock) -> list[Any]:
     raise ValueError(f"unknown column {column[:1]!r}")
 
 
+def is_stored(column: Column) -> bool:
+    """Whether all values of a column are as they were stored, or lists and records of such: no user's class is
+    asked for an attribute.
+
+    >>> is_stored(("rows", 1, 0, 2)), is_stored(("field", ("rows", 1, 0, 2), "text"))
+    (True, False)
+    """
+    match column:
+        case ("rows" | "pick" | "failures", *_):
+            return True
+        case ("cat", columns) | ("record", _, columns, _):
+            return all(map(is_stored, columns))
+        case ("weave", _, a, b):
+            return is_stored(a) and is_stored(b)
+        case ("spread" | "lists", inner, _):
+            return is_stored(inner)
+    return False
+
+
 def relocated(column: Column, places: Mapping[Any, Ref]) -> Column:
     """The column with other references in the place of some.
 

@@ -47,6 +47,7 @@ from fanfold.backends.opening import (
 )
 from fanfold.backends.own_memory import asked_bytes
 from fanfold.backends.retry_after import NotBegun, Rest, asked_wait_s
+from fanfold.backends.snapshots import FROZEN
 from fanfold.backends.stage_plan import StagePlan
 from fanfold.backends.values import Values
 from fanfold.errors import UsageError
@@ -83,6 +84,7 @@ class StageRunner:
         later: Takes reports of batches that took long, and emits them before any other events. Another thread
             may do so, while users' code is at the next batch. Without it every report is emitted at once; with
             it :meth:`tell` is to be called when there is nothing to go on with.
+        read: Gives a batch's inputs; by default they are read from ``values``.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class StageRunner:
         once: Once = lambda _, setup: setup(),
         clock: Callable[[], float] = time.perf_counter,
         later: Later | None = None,
+        read: Callable[[RunBatch], list[list[Any]]] | None = None,
     ) -> None:
         self._plan = plan
         self._values = values
@@ -106,6 +109,7 @@ class StageRunner:
         self._contain = contain
         self._once = once
         self._later = later
+        self._read = read or (lambda batch: values.read(batch.columns))
         self._report: Report | None = None
         """Of the last batch, not told yet."""
         self._clock = clock
@@ -113,6 +117,8 @@ class StageRunner:
         self._function: Callable[..., Any] | None = None
         self._instance: Any = None
         self._static: dict[int, Mapping[str, Any]] = {}
+        self._simple: set[int] = set()
+        """Calls with one output that is nothing but items: no function of users tells anything of it."""
         self._contexts: dict[int, Context] = {}
         self._counts = Counts()
         self._paused: dict[int, tuple[BatchRun, float]] = {}
@@ -139,6 +145,13 @@ class StageRunner:
         self._static = {
             index: resolved(dict(call.static), os.environ)
             for index, call in self._plan.calls.items()
+        }
+        self._simple = {
+            index
+            for index, streams in self._plan.streams.items()
+            if len(self._plan.calls[index].outputs) == 1
+            and not streams.expansions
+            and not any(stream.groups or stream.costs for stream in streams.items)
         }
         self._contexts = {
             index: self._context(call.name) for index, call in self._plan.calls.items()
@@ -179,7 +192,7 @@ class StageRunner:
         batched = self._plan.stage.batch_size is not None
         with current(run.context):
             try:
-                columns = self._values.read(batch.columns)
+                columns = self._read(batch)
                 results = run.call_once(columns, self.trimmed(batch.batch)) if batched else None
             except BaseException as error:
                 if self._blame(run, error):
@@ -188,6 +201,9 @@ class StageRunner:
                 if results is None:
                     run.begin(columns)
                     return self._go_on(run, wait_s)
+                if self._may_wait(run, results):
+                    self._report = partial(_delivered, run, [*results], self._finished(run, wait_s))
+                    return True
                 run.deliver(results)
         self._finish(run, wait_s)
         return True
@@ -280,9 +296,30 @@ class StageRunner:
         run.delivery.failed(0, failure)
         return False
 
+    def _may_wait(self, run: BatchRun, results: list[Any]) -> bool:
+        """Whether all that is to be done about results can be done later, by another thread: they cannot
+        change, and no code of users is asked about them."""
+        return (
+            self._is_late(run)
+            and run.batch.call in self._simple
+            and FROZEN.issuperset(map(type, results))
+        )
+
+    def _is_late(self, run: BatchRun) -> bool:
+        """Whether a batch is told of later."""
+        return self._later is not None and run.busy_s >= WORTH_S
+
     def _finish(self, run: BatchRun, wait_s: float) -> None:
+        finished = self._finished(run, wait_s)
+        if not self._is_late(run):
+            run.delivery.flush(run.begun, finished)
+            return
+        run.delivery.settle(run.begun)
+        self._report = partial(run.delivery.events, run.begun, finished)
+
+    def _finished(self, run: BatchRun, wait_s: float) -> BatchFinished:
         batch = run.batch
-        finished = BatchFinished(
+        return BatchFinished(
             batch.batch,
             run.busy_s,
             attempt=batch.attempt,
@@ -290,11 +327,6 @@ class StageRunner:
             counts=self._counts.take(),
             own_bytes=asked_bytes(self.stage),
         )
-        if self._later is None or run.busy_s < WORTH_S:
-            run.delivery.flush(run.begun, finished)
-            return
-        run.delivery.settle(run.begun)
-        self._report = partial(run.delivery.events, run.begun, finished)
 
     def failure(self, error: BaseException) -> Failure:
         """The record of an error that is contained; any other goes through.
@@ -326,6 +358,12 @@ class StageRunner:
         if after_s is not None and not isinstance(error, NotBegun):
             self._rest.begin(after_s)
         return after_s
+
+
+def _delivered(run: BatchRun, results: list[Any], finished: BatchFinished) -> Sequence[BatchEvent]:
+    """The report of a batch with these results, which have not been taken in yet."""
+    run.deliver(results)
+    return run.delivery.events(run.begun, finished)
 
 
 def show_failed_close(worker: str) -> None:

@@ -20,6 +20,7 @@ import io
 import itertools
 import pickle
 import struct
+import sys
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeAlias, overload
@@ -36,6 +37,22 @@ _RAW: Final = -1
 """In place of a pickle's length: the section is one ``bytes`` value."""
 _EACH: Final = -2
 """In place of a pickle's length: a pickle for each row, close together; the "buffers" are their lengths."""
+
+HARMLESS_MODULES: Final = frozenset({"numpy", "PIL"})
+"""Loading what these packages have pickled runs nobody else's code."""
+HARMLESS_NAMES: Final = frozenset(
+    f"{module}.{name}"
+    for module, names in {
+        "builtins": "bytearray complex frozenset range set slice",
+        "collections": "Counter OrderedDict deque",
+        "datetime": "date datetime time timedelta timezone",
+        "decimal": "Decimal",
+        "fractions": "Fraction",
+        "pathlib": "Path PosixPath PurePath PurePosixPath",
+        "uuid": "UUID",
+    }.items()
+    for name in names.split()
+)
 
 Part: TypeAlias = bytes | memoryview
 
@@ -192,15 +209,82 @@ def write(parts: Sequence[Part], target: memoryview) -> None:
         offset += aligned(size)
 
 
+class Loader:
+    """How stored bytes become values. Buffers are copied: a value may be kept when its block is gone."""
+
+    def raw(self, memory: memoryview) -> bytes:
+        """A value that is ``bytes``."""
+        return bytes(memory)
+
+    def pickled(self, body: memoryview, buffers: Sequence[memoryview] = ()) -> Any:
+        """A pickle's value.
+
+        Raises:
+            Exception: Whatever a user's class raises when it is unpickled.
+        """
+        return pickle.loads(body, buffers=list(map(bytearray, buffers)))
+
+
+LOADER: Final = Loader()
+
+
+class Unwelcome(Exception):
+    """It is not to be loaded by a :class:`HarmlessLoader`."""
+
+
+class _HarmlessUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if (
+            module in sys.modules and module.partition(".")[0] in HARMLESS_MODULES
+        ) or f"{module}.{name}" in HARMLESS_NAMES:
+            return super().find_class(module, name)
+        raise Unwelcome
+
+
+class HarmlessLoader(Loader):
+    """Loads what is made of built-in types and of classes that are known to do nothing else.
+
+    Args:
+        limit_bytes: So much in all.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._left = limit_bytes
+
+    def raw(self, memory: memoryview) -> bytes:
+        """As any loader.
+
+        Raises:
+            Unwelcome: It is too much.
+        """
+        self._take(memory)
+        return super().raw(memory)
+
+    def pickled(self, body: memoryview, buffers: Sequence[memoryview] = ()) -> Any:
+        """As any loader.
+
+        Raises:
+            Unwelcome: It is too much, or it needs other classes.
+        """
+        self._take(body, *buffers)
+        copies = list(map(bytearray, buffers))
+        return _HarmlessUnpickler(io.BytesIO(body), buffers=copies).load()
+
+    def _take(self, *parts: memoryview) -> None:
+        self._left -= sum(part.nbytes for part in parts)
+        if self._left < 0:
+            raise Unwelcome
+
+
 class Block(Sequence[Any]):
     """The rows of a block, decoded a section at a time as they are asked for.
 
-    What was decoded is kept until :meth:`forget`. Buffers are copied out of ``memory``, so that a value may
-    be kept when the block is gone.
+    What was decoded is kept until :meth:`forget`.
     """
 
     def __init__(self, memory: memoryview) -> None:
         self._memory = memory
+        self.loader = LOADER
         (sections,) = struct.unpack_from("<q", memory)
         numbers = 8
         self._starts: list[int] = []
@@ -300,7 +384,7 @@ class Block(Sequence[Any]):
                 ends = self._ends[number] = list(itertools.accumulate(sizes, initial=0))
             offset = self._offsets[number]
             body = self._memory[offset + ends[row] : offset + ends[row + 1]]
-        value = self._singles[key] = pickle.loads(body)
+        value = self._singles[key] = self.loader.pickled(body)
         return value
 
     def _section(self, number: int) -> list[Any]:
@@ -313,14 +397,14 @@ class Block(Sequence[Any]):
         length, sizes = self._sections[number]
         offset = self._offsets[number]
         if length == _RAW:
-            return [bytes(self._memory[offset : offset + sizes[0]])]
+            return [self.loader.raw(self._memory[offset : offset + sizes[0]])]
         body = self._memory[offset : offset + length]
         if self._end(number) - self._starts[number] > 1:
-            rows: list[Any] = pickle.loads(body)
+            rows: list[Any] = self.loader.pickled(body)
             return rows
         offset += aligned(length)
         buffers = []
         for size in sizes:
-            buffers.append(bytearray(self._memory[offset : offset + size]))
+            buffers.append(self._memory[offset : offset + size])
             offset += aligned(size)
-        return [pickle.loads(body, buffers=buffers)]
+        return [self.loader.pickled(body, buffers)]

@@ -40,11 +40,18 @@ class Companion(Generic[EventT]):
     Args:
         emit: Takes the events of one report.
         fetch: Takes in messages until there is a batch to go on with; called by the thread.
+        prepare: Gets ready what can be of that batch; called by the thread after it.
     """
 
-    def __init__(self, emit: Callable[[Sequence[EventT]], None], fetch: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        emit: Callable[[Sequence[EventT]], None],
+        fetch: Callable[[], None],
+        prepare: Callable[[], None] = lambda: None,
+    ) -> None:
         self._emit = emit
         self._fetch = fetch
+        self._prepare = prepare
         self._begin()
         # A fork of users' code has no second thread.
         os.register_at_fork(after_in_child=self._begin)
@@ -122,3 +129,4 @@ class Companion(Generic[EventT]):
                 del report
                 self._told.release()
                 self._fetch()
+            self._prepare()

@@ -139,6 +139,11 @@ class Inbox:
                 self._fetching, self._error = False, error
                 self._changed.notify()
 
+    def following(self) -> RunBatch | None:
+        """The batch that will begin next, as far as is known by now."""
+        with self._changed:
+            return None if self._resumed or not self._batches else self._batches[0]
+
     @property
     def _waiting(self) -> bool:
         return bool(self._resumed or self._batches)

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from fanfold.backends.ahead import Ahead
 from fanfold.backends.base import (
     BackendEvent,
     RecordsWritten,
@@ -113,7 +114,8 @@ def _serve_stage(setup: Setup, channel: WorkerChannel) -> None:
         lambda: map(unpack_work, channel.arrived()),
         values.free,
     )
-    companion = Companion(emit, inbox.fetch)
+    ahead = Ahead(values.read, values.read_ahead, inbox.following)
+    companion = Companion(emit, inbox.fetch, ahead.prepare)
     runner = StageRunner(
         plan,
         values,
@@ -122,6 +124,7 @@ def _serve_stage(setup: Setup, channel: WorkerChannel) -> None:
         run=setup.run,
         once=once,
         later=companion.later,
+        read=ahead.read,
     )
     try:
         runner.construct()

@@ -15,8 +15,16 @@ from typing import Any, Final, TypeAlias
 
 from fanfold.backends.values import Unstorable
 from fanfold.blocks.arena import ARENA_BYTES, DiskReader, FileTooLarge, Reader, Writer
-from fanfold.blocks.codec import Block, Encoder, Unpicklable, write
-from fanfold.columns import Column, assemble
+from fanfold.blocks.codec import (
+    LOADER,
+    Block,
+    Encoder,
+    HarmlessLoader,
+    Loader,
+    Unpicklable,
+    write,
+)
+from fanfold.columns import Column, assemble, is_stored
 from fanfold.failures import Failure
 from fanfold.protocol import Rows
 
@@ -26,6 +34,8 @@ BlockRef: TypeAlias = tuple[int, int, int, int]
 _NOTHING: Final[Mapping[BlockRef, Sequence[Any]]] = {}
 SPILLED: Final = -4
 """In the place of an arena's number: the file of blocks that have left memory."""
+AHEAD_BYTES: Final = 64 * 1024 * 1024
+"""So much of a batch that has not begun a worker may hold."""
 KEPT_BLOCKS: Final = 256
 """How many blocks' tables of contents a reader remembers. Values it forgets when it has read a batch."""
 
@@ -79,6 +89,18 @@ class ArenaValues:
 
     def read(self, columns: Sequence[Column]) -> list[list[Any]]:
         """The values of columns, each decoded once."""
+        return self._read(columns, LOADER)
+
+    def read_ahead(self, columns: Sequence[Column]) -> list[list[Any]] | None:
+        """The same for values of built-in types, arrays and images, up to :data:`AHEAD_BYTES`."""
+        if not all(map(is_stored, columns)):
+            return None
+        try:
+            return self._read(columns, HarmlessLoader(AHEAD_BYTES))
+        except Exception:
+            return None  # whatever it is, a worker meets it again when the batch begins
+
+    def _read(self, columns: Sequence[Column], loader: Loader) -> list[list[Any]]:
         opened: dict[BlockRef, Block] = {}
 
         def block(ref: Any) -> Sequence[Any]:
@@ -87,6 +109,7 @@ class ArenaValues:
             found = opened.get(ref)
             if found is None:
                 found = opened[ref] = self._open(ref)
+                found.loader = loader
             return found
 
         try:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import datetime
 import os
+import pickle
 import resource
 import threading
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import PIL.Image
 import pytest
 
+from fanfold.backends.local import store
 from fanfold.backends.local.store import ArenaValues
 from fanfold.backends.values import Unstorable
 from fanfold.blocks.arena import create
@@ -56,6 +62,63 @@ def test_a_value_read_twice_in_a_batch_is_one_object_and_in_the_next_another(are
     assert a is b
     a.append("changed, against the contract")
     assert values.read([column]) == [[[1]]]
+
+
+class Loaded:
+    """Notes that it was unpickled."""
+
+    times = 0
+    page = 0
+
+    def __setstate__(self, state: object) -> None:
+        type(self).times += 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        3,
+        "text",
+        b"x" * 100_000,
+        {"boxes": [(1, 2.5), None], "kinds": {1, 2}},
+        datetime.date(2026, 1, 2),
+        Path("page.png"),
+        np.arange(5),
+        {"image": np.zeros((300, 300), np.uint8)},
+        PIL.Image.new("RGB", (4, 4), (1, 2, 3)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_read_ahead_is_what_is_read_otherwise(arenas, value):
+    writer, reader = ArenaValues(arenas, 0), ArenaValues(arenas, None)
+    column = ("rows", writer.put(7, [value, value]).ref, 0, 2)
+    ahead = reader.read_ahead([column])
+    assert ahead is not None and len(ahead[0]) == 2
+    assert pickle.dumps(ahead) == pickle.dumps(reader.read([column]))
+
+
+def test_nothing_that_runs_code_of_users_is_read_ahead(arenas):
+    writer, reader = ArenaValues(arenas, 0), ArenaValues(arenas, None)
+    instance, objects = Loaded(), np.array([Loaded()], dtype=object)
+    instance.page = objects[0].page = 1
+    for value in (instance, [instance], {"a": objects}, Loaded, len):
+        column = ("rows", writer.put(7, [value]).ref, 0, 1)
+        assert reader.read_ahead([column]) is None
+        assert Loaded.times == 0
+    field = ("field", ("rows", writer.put(7, [{"a": 1}]).ref, 0, 1), "a")
+    assert reader.read_ahead([field]) is None and reader.read([field]) == [[1]]
+    column = ("rows", writer.put(7, [instance]).ref, 0, 1)
+    assert isinstance(reader.read([column])[0][0], Loaded) and Loaded.times == 1
+
+
+def test_no_more_is_read_ahead_than_a_worker_may_hold(arenas, monkeypatch):
+    monkeypatch.setattr(store, "AHEAD_BYTES", 1_000_000)
+    writer, reader = ArenaValues(arenas, 0, limit_bytes=1 << 23), ArenaValues(arenas, None)
+    pages = [np.zeros(400_000, np.uint8), b"x" * 400_000, b"y" * 400_000]
+    ref = writer.put(7, pages).ref
+    assert reader.read_ahead([("rows", ref, 0, 3)]) is None
+    assert reader.read_ahead([("rows", ref, 1, 2)]) == [pages[1:]]
+    assert len(reader.read([("rows", ref, 0, 3)])[0]) == 3
 
 
 def test_a_block_that_is_taken_back_leaves_its_place(arenas):
