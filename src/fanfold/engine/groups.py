@@ -27,7 +27,13 @@ from fanfold.protocol import NO_GROUP
 ReadGroups: TypeAlias = Callable[[Chunk, int], list[tuple[Hashable, int]]]
 """Gives the groups of some items of a chunk that are done at a port, each with its items."""
 UNTOLD: Final = object()
-"""The group of items of which nobody told any: those whose value is a merge's default."""
+"""The group of items of which nobody told any."""
+
+
+class _Default(NamedTuple):
+    """The group of the items whose value is a merge's default: it is the same for all of them."""
+
+    merge: int
 
 
 class _Alone(NamedTuple):
@@ -56,7 +62,7 @@ def _reader(program: Program, call: int, port: int, path: Path) -> ReadGroups:
             return _of_parents(_reader(program, call, node.input, path))
         case MergeNode():
             inner = [(program.port[p], _reader(program, call, p, path)) for p in node.inputs]
-            return _of_the_first_done(inner)
+            return _of_the_first_done(inner, _Default(node.index))
         case _:
             raise AssertionError(f"port {port} is on no control path")
 
@@ -98,7 +104,7 @@ def _each_alone(chunk: Chunk, items: int) -> list[tuple[Hashable, int]]:
     return [(_Alone(chunk, offset), 1 << offset) for offset in bit_positions(items)]
 
 
-def _of_the_first_done(parts: list[tuple[int, ReadGroups]]) -> ReadGroups:
+def _of_the_first_done(parts: list[tuple[int, ReadGroups]], default: _Default) -> ReadGroups:
     def read(chunk: Chunk, items: int) -> list[tuple[Hashable, int]]:
         found: dict[Hashable, int] = {}
         for slot, inner in parts:
@@ -107,7 +113,7 @@ def _of_the_first_done(parts: list[tuple[int, ReadGroups]]) -> ReadGroups:
             for group, members in inner(chunk, here) if here else ():
                 found[group] = found.get(group, 0) | members
         if items:
-            found[UNTOLD] = found.get(UNTOLD, 0) | items
+            found[default] = items
         return list(found.items())
 
     return read

@@ -11,7 +11,7 @@ from typing import Any
 import fanfold as ff
 from fanfold.engine.bits import bit_positions
 from fanfold.engine.grouped import PASSED_OVER
-from fanfold.engine.groups import UNTOLD, groups_reader
+from fanfold.engine.groups import groups_reader
 from fanfold.engine.invariants import known
 from fanfold.protocol import (
     NO_GROUP,
@@ -228,10 +228,37 @@ def test_a_merge_tells_no_group_of_what_it_did_not_take() -> None:
     assert groups_of(pipeline, [["x", "y"]]) == {"A": 0b11}
 
 
-def test_what_nobody_told_of_is_a_group() -> None:
+def test_the_default_of_a_merge_is_a_group() -> None:
     def pipeline(document: ff.Port[Any]) -> Any:
         page = ff.expand(pages(document), "page")
         kept = ff.filter(page["image"], page["good"])
         return ff.gather(grouped(ff.merge(kept, default="none"), page))
 
-    assert groups_of(pipeline, [["x", "y"]]) == {UNTOLD: 0b11}  # no mask was told: all are left out
+    groups = groups_of(pipeline, [["x", "y"]])  # no mask was told: all are left out
+    assert list(groups.values()) == [0b11]
+
+
+def test_the_defaults_of_two_merges_do_not_share_a_batch() -> None:
+    seen: list[list[object]] = []
+
+    def never(n: int) -> bool:
+        return False
+
+    def odd(n: int) -> bool:
+        return n % 2 == 1
+
+    def noted(values: list[object]) -> list[object]:
+        seen.append(values)
+        return values
+
+    @ff.pipeline(level="document")
+    def pipeline(n: ff.Port[int]) -> ff.Port[Any]:
+        nothing = ff.filter(n, ff.stage(never)(n))
+        text, number = ff.merge(nothing, default="none"), ff.merge(nothing, default=0)
+        either = ff.merge(ff.filter(text, ff.stage(odd)(n)), number)
+        return ff.stage(noted, batch_size=4, batch_by=type)(either)
+
+    results = pipeline.stream(range(8), backend="inline")
+    assert [result.value for result in results] == [0, "none"] * 4
+    assert all(len(set(map(type, batch))) == 1 for batch in seen), seen
+    assert max(map(len, seen)) > 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from fanfold.columns import Column
 from fanfold.dispatch.supply import BACKLOG_BATCHES
@@ -183,20 +183,20 @@ def over_the_limits(plan: Plan, run: ObservedRun, workers: SimulatedWorkers) -> 
         if stage.batch_size is not None and batch.count > stage.batch_size:
             yield Violation("limits", f"{stage.name} was sent {batch.count} items at once")
         if stage.batch_by is not None and batch.count > 1:
+            values = workers.read(_defaults_marked(batch.columns[0]))
+            told = [value for value in values if not isinstance(value, _Default)]
             groups = [
-                group
-                for group, _ in grouped(
-                    stage.batch_by, workers.read(batch.columns[0]), Untold("batch_by")
-                )
+                *(group for group, _ in grouped(stage.batch_by, told, Untold("batch_by"))),
+                *{value for value in values if isinstance(value, _Default)},
             ]
             if len(groups) > 1 or NO_GROUP in groups:
                 yield Violation("limits", f"{stage.name} was sent items of the groups {groups}")
         if stage.batch_cost is not None and batch.count > 1:
-            values = workers.read(_without_defaults(batch.columns[0]))
+            values = workers.read(_defaults_marked(batch.columns[0]))
             total = sum(
                 costs_of(
                     stage.batch_cost,
-                    [value for value in values if value is not ...],
+                    [value for value in values if not isinstance(value, _Default)],
                     Untold("batch_cost"),
                 )
             )
@@ -210,13 +210,19 @@ def over_the_limits(plan: Plan, run: ObservedRun, workers: SimulatedWorkers) -> 
                 yield Violation("limits", f"{stage.name} was sent {size} bytes at once")
 
 
-def _without_defaults(column: Any) -> Any:
-    """A column with an ellipsis for each default of a merge: these cost nothing."""
+class _Default(NamedTuple):
+    """In the place of a merge's default, which costs nothing and is a group of its own."""
+
+    pickled: bytes
+
+
+def _defaults_marked(column: Any) -> Any:
+    """A column with marks in the places of the defaults of merges."""
     if not isinstance(column, tuple):
         return column
     if column and column[0] == "const":
-        return ("const", pickle.dumps(...), column[2])
-    return tuple(map(_without_defaults, column))
+        return ("const", pickle.dumps(_Default(column[1])), column[2])
+    return tuple(map(_defaults_marked, column))
 
 
 def _rows_read(column: Column) -> set[tuple[Any, int]]:
