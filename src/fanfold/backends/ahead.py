@@ -26,14 +26,20 @@ class Ahead:
         read: Reads the inputs of a batch that begins.
         read_ahead: Reads those of one that has not begun.
         following: Gives the batch that will begin next, if it is there.
+        prepare: Told of each batch that was read ahead, before it begins.
     """
 
     def __init__(
-        self, read: Read, read_ahead: ReadAhead, following: Callable[[], RunBatch | None]
+        self,
+        read: Read,
+        read_ahead: ReadAhead,
+        following: Callable[[], RunBatch | None],
+        prepare: Callable[[RunBatch], object] = lambda _: None,
     ) -> None:
         self._read = read
         self._read_ahead = read_ahead
         self._following = following
+        self._prepare = prepare
         self._turn = threading.Lock()
         self._batch = -1
         self._columns: list[list[Any]] | None = None
@@ -51,6 +57,8 @@ class Ahead:
             self._columns = self._read_ahead(batch.columns)
             if self._columns is None:
                 self._refused.add(batch.call)
+            else:
+                self._prepare(batch)
 
     def read(self, batch: RunBatch) -> list[list[Any]]:
         """The inputs of a batch that begins.

@@ -94,7 +94,7 @@ class BatchRun:
             item.keyword: i for i, item in enumerate(call.inputs) if item.keyword is not None
         }
         self._whole = bool(delivery.has_items)
-        self._due_s = clock() + RELEASE_S
+        self._due_s = 0.0
         self._flush_s = 0.0
         self._check_rest = check_rest
         self._ask_trimmed = trimmed
@@ -111,6 +111,10 @@ class BatchRun:
         self._is_left = False
         self.busy_s: float = 0.0
         """Time spent in the user's code."""
+
+    def start(self) -> None:
+        """From now on things wait to be told of."""
+        self._due_s = self._clock() + RELEASE_S
 
     def call(self, values: Sequence[Any]) -> Any:
         """What the user's function returns for these inputs.

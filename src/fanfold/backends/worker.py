@@ -109,7 +109,8 @@ class StageRunner:
         self._contain = contain
         self._once = once
         self._later = later
-        self._read = read or (lambda batch: values.read(batch.columns))
+        self._prepared: BatchRun | None = None
+        self._read = read or (lambda batch: self._values.read(batch.columns))
         self._report: Report | None = None
         """Of the last batch, not told yet."""
         self._clock = clock
@@ -248,13 +249,25 @@ class StageRunner:
             except Exception:
                 show_failed_close(self._worker)
 
+    def prepare(self, batch: RunBatch) -> None:
+        """Do what can be done of a batch before it begins; another thread may, while users' code runs."""
+        self._prepared = self._made(batch)
+
     def _open(self, batch: RunBatch) -> BatchRun:
+        """A batch that begins."""
+        run, self._prepared = self._prepared, None
+        if run is None or run.batch is not batch:
+            run = self._made(batch)
+        run.start()
+        run.context.begin(
+            batch.attempt, batch.identity, 0 if self._plan.stage.batch_size is None else None
+        )
+        return run
+
+    def _made(self, batch: RunBatch) -> BatchRun:
         assert self._function is not None, "construct() comes first"
         call = self._plan.calls[batch.call]
         context = self._contexts[batch.call]
-        context.begin(
-            batch.attempt, batch.identity, 0 if self._plan.stage.batch_size is None else None
-        )
         delivery = Delivery(
             batch,
             self._plan,

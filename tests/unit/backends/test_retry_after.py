@@ -65,7 +65,7 @@ def message(**headers: str) -> email.message.Message:
         (ValueError("retry-after"), None),
         (ff.ItemFailure("no"), None),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_an_exception_says_when(error, after_s):
     assert asked_wait_s(error) == after_s

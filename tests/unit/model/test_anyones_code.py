@@ -196,7 +196,11 @@ def test_a_partial_of_a_class_whose_objects_are_called_is_refused() -> None:
     assert run(ff.stage(functools.partial(int, base=2)), "101") == 5, "one of each item, as meant"
 
 
-@pytest.mark.parametrize("target", [3, None, math, iter(()), property(len), [len]], ids=repr)
+@pytest.mark.parametrize(
+    "target",
+    [3, None, math, iter(()), property(len), [len]],
+    ids=lambda value: type(value).__name__,
+)
 def test_what_cannot_be_called_is_refused_with_its_type(target: Any) -> None:
     error = error_of(target)
     assert error.code == "FF101" and type(target).__name__ in error.message

@@ -52,7 +52,8 @@ class Inbox:
         """Batches of which tasks were trimmed since they asked."""
         self._granted: set[int] = set()
         """Batches that were given room since they asked."""
-        self._looked_s = 0.0
+        self._looked_s = self._prepared_s = 0.0
+        """When what had arrived was looked at last; and when last before the next batch was read."""
         self._changed = threading.Condition()
         self._fetching = False
         self._over = False
@@ -102,7 +103,8 @@ class Inbox:
             idle: Called before it waits.
         """
         with self._changed:
-            self._look()  # what was trimmed meanwhile is not begun
+            if time.perf_counter() - self._prepared_s >= LOOK_S:
+                self._look()  # what was trimmed meanwhile is not begun
             waits = not self._waiting
         if waits:
             idle()
@@ -140,8 +142,10 @@ class Inbox:
                 self._changed.notify()
 
     def following(self) -> RunBatch | None:
-        """The batch that will begin next, as far as is known by now."""
+        """The batch that will begin next, as far as is known by now; for another thread."""
         with self._changed:
+            self._look()
+            self._prepared_s = self._looked_s
             return None if self._resumed or not self._batches else self._batches[0]
 
     @property

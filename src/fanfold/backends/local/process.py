@@ -114,7 +114,9 @@ def _serve_stage(setup: Setup, channel: WorkerChannel) -> None:
         lambda: map(unpack_work, channel.arrived()),
         values.free,
     )
-    ahead = Ahead(values.read, values.read_ahead, inbox.following)
+    ahead = Ahead(
+        values.read, values.read_ahead, inbox.following, lambda batch: runner.prepare(batch)
+    )
     companion = Companion(emit, inbox.fetch, ahead.prepare)
     runner = StageRunner(
         plan,
