@@ -54,6 +54,17 @@ def test_a_batch_that_begins_in_place_of_the_one_expected_is_read() -> None:
     assert store.told == ["ahead 7", "read 8", "read 7"]
 
 
+def test_what_else_can_be_done_ahead_is_done_for_batches_that_were_read() -> None:
+    store, prepared = Store(), list[RunBatch]()
+    ahead = Ahead(store.read, store.read_ahead, lambda: store.following, prepared.append)
+    store.following = one = batch(7)
+    ahead.prepare()
+    assert prepared == [one]
+    store.refuses, store.following = True, batch(8)
+    ahead.prepare()
+    assert prepared == [one]
+
+
 def test_one_batch_is_read_ahead_once() -> None:
     store = Store()
     store.following = batch(7)

@@ -10,8 +10,14 @@ import numpy as np
 import pytest
 
 from fanfold.backends.worker import WORTH_S, Report
-from fanfold.protocol import BatchEvent, BatchFinished, ChildrenReleased, TasksFinished
-from tests.backends import Rig, call_plan
+from fanfold.protocol import (
+    BatchEvent,
+    BatchFinished,
+    ChildrenReleased,
+    RunBatch,
+    TasksFinished,
+)
+from tests.backends import CALL, Rig, call_plan
 
 LONG_S = 2 * WORTH_S
 CHILDREN = [[(0, ())]]
@@ -116,3 +122,31 @@ def test_children_that_a_stage_changes_in_its_next_call_are_told_as_they_were() 
     later.run([2])
     (report,) = later.reports
     assert later.values(report()) == [1]
+
+
+def test_a_batch_that_was_prepared_runs_as_any_other_and_no_other_runs_in_its_place() -> None:
+    rig = Rig(call_plan(doubles, batch_size=2))
+    expected = RunBatch(0, CALL, 2, (("rows", rig.values.put(0, [1, 2]).ref, 0, 2),))
+    rig.runner.prepare(expected)
+    assert rig.run([5, 6]).values == {0: 10, 1: 12}  # it is another batch of that number
+    rig.flushes.clear()
+    rig.runner.prepare(expected)
+    rig.runner.run(expected)
+    (events,) = rig.flushes
+    assert isinstance(events[-1], BatchFinished)
+    (told,) = (event for event in events if isinstance(event, TasksFinished))
+    assert told.streams[0].rows is not None
+    assert rig.values.read([("rows", told.streams[0].rows.ref, 0, 2)]) == [[2, 4]]
+
+
+def double(x: int) -> int:
+    return 2 * x
+
+
+def test_how_long_items_have_waited_counts_from_their_batchs_beginning() -> None:
+    rig = Rig(call_plan(double))
+    batch = RunBatch(0, CALL, 3, (("rows", rig.values.put(0, [1, 2, 3]).ref, 0, 3),))
+    rig.runner.prepare(batch)
+    rig.time_s += 100
+    rig.runner.run(batch)
+    assert len(rig.flushes) == 1
