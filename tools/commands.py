@@ -7,11 +7,12 @@ handed on unread to what it runs.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tools.checks import run_checks
 from tools.environment import LOCKS, ROOT, Environment, SetupFailed, say
@@ -19,6 +20,10 @@ from tools.locks import make_locks
 
 TEST_HANG_GUARD_S = 300
 """A test that is still running then is stuck, whatever the machine; it fails and says where."""
+
+
+TEST_PROCESSES: Final = 4
+"""All tests run in so many processes at most: many of them start processes of their own."""
 
 
 class Command(NamedTuple):
@@ -43,9 +48,11 @@ def demo(environment: Environment, arguments: Sequence[str]) -> int:
 
 
 def test(environment: Environment, arguments: Sequence[str]) -> int:
-    """Run the test suite; it ends with pytest's own summary line."""
+    """Run the test suite, all of it in several processes; it ends with pytest's own summary line."""
     environment.ensure("runtime", "dev")
-    return run(environment, "-m", "pytest", f"--timeout={TEST_HANG_GUARD_S}", *arguments)
+    processes = min(os.cpu_count() or 1, TEST_PROCESSES)
+    chosen = arguments or ("-n", str(processes), "--dist", "worksteal")
+    return run(environment, "-m", "pytest", f"--timeout={TEST_HANG_GUARD_S}", *chosen)
 
 
 def sim(environment: Environment, arguments: Sequence[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,9 +53,10 @@ def test_a_stream_stops_at_what_the_user_presses() -> None:
         list(stages.made.using({"how": "KeyboardInterrupt"}).stream(SOURCE))
 
 
-def test_too_many_of_them_stop_the_run() -> None:
+@pytest.mark.parametrize("source", [SOURCE, [2]], ids=["among others", "last"])
+def test_too_many_of_them_stop_the_run(source: Any) -> None:
     with pytest.raises(ff.RunStopped) as stopped:
-        list(stages.made.stream(SOURCE, max_failed=0))
+        list(stages.made.stream(source, max_failed=0))
     assert stopped.value.failure is not None
     assert stopped.value.failure.kind == "unpicklable"
 

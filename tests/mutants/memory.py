@@ -95,7 +95,7 @@ MEMORY: Final = (
     Mutant(
         "a generator is granted room before its turn",
         "dispatch/core.py",
-        "if batch in self._worker_of[batch].batches[1:]:",
+        "if batch in worker.batches[1:]:",
         "if False:",
         test="tests/unit/dispatch/test_core_budget.py",
     ),

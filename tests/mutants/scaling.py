@@ -33,7 +33,7 @@ SCALING: Final = (
     Mutant(
         "a worker that died when it was to go is started again",
         "dispatch/core.py",
-        "if self._scaling is None or not self._scaling.died(worker, event.time_s):",
+        "if self._scaling is None or not self._scaling.died(worker, event.reason, event.time_s):",
         "if True:",
         test=f"{_TESTS}test_one_that_dies_before_it_has_gone_is_not_started_again_but_its_work_is_done",
     ),

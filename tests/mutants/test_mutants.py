@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,29 +10,13 @@ import pytest
 from fanfold.testing.simulation import FAULTS, VIOLATIONS
 from tests.mutants.table import MUTANTS, Mutant
 from tools.environment import ROOT
-from tools.mutants import CASES, DoesNotFit, Search, main, place, plant, search
+from tools.mutants import CASES, DoesNotFit, main, place, plant, search
 from tools.proof_tables import tables
 
-EACH = pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 
-
-@pytest.fixture(scope="module")
-def searches(request: pytest.FixtureRequest) -> Iterator[Mapping[str, Future[Search]]]:
-    """The searches for all faults that are asked for, some of them under way at a time."""
-    asked = [
-        mutant
-        for item in request.session.items
-        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
-        if isinstance(mutant := item.callspec.params.get("mutant"), Mutant)
-    ]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        yield {mutant.name: pool.submit(search, mutant) for mutant in asked}
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
-@EACH
-def test_a_planted_fault_is_found(mutant: Mutant, searches: Mapping[str, Future[Search]]) -> None:
-    found = searches[mutant.name].result()
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_planted_fault_is_found(mutant: Mutant) -> None:
+    found = search(mutant)
     assert found.found, f"{mutant.name}: {found.violation or found.output}"
 
 

@@ -180,7 +180,7 @@ class Loop:
         self._interrupts.check()
         self._moved = False
         more = self._admit()
-        self._heed_stop()
+        self.heed_stop()
         if self._moved or not self._dispatched:
             self._dispatch()
         if self._core.finished:
@@ -201,7 +201,7 @@ class Loop:
                     self._note(event)
                     self._carry_out(self._core.handle(event))
         self._commit()
-        self._heed_stop()
+        self.heed_stop()
         self._dispatch()
         if self._inline and not (self._moved or more):
             if self._core.due_s is None:
@@ -378,7 +378,12 @@ class Loop:
                     )
                     self._stop.failure = command.failure
 
-    def _heed_stop(self) -> None:
+    def heed_stop(self) -> None:
+        """See to it that a run does not go on, or end well, when something was to stop it.
+
+        Raises:
+            RunStopped: Something was.
+        """
         if self._stop is not None:
             raise self._stop
 

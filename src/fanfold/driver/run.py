@@ -382,6 +382,7 @@ class _Job:
                 if stop is not None:
                     raise stop
                 if loop.finished:
+                    loop.heed_stop()  # by a root that was handed out last
                     return
                 try:
                     loop.step()

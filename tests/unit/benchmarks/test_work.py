@@ -2,6 +2,7 @@
 
 import pytest
 
+from benchmarks.peers import logbook
 from benchmarks.peers.logbook import ASSEMBLED, FIRST_PAGE, MODEL, RENDERED, STARTED, entries
 from benchmarks.peers.work import FIRST_OF_ALL, RECYCLED_PAGES, Shape, Work
 
@@ -55,5 +56,21 @@ def test_an_entry_that_was_cut_off_is_left_out(tmp_path):
     work = Work(Shape(counts=(2,)), str(tmp_path)).model()
     work.read(list(work.pages(0, 2)))
     (file,) = tmp_path.glob("*.log")
-    file.write_bytes(file.read_bytes()[:-1])
+    written = file.read_bytes().rstrip(b"\0")
+    file.write_bytes(written[:-1])
     assert [entry.kind for entry in entries(tmp_path)] == [STARTED, FIRST_PAGE, RENDERED]
+
+
+def test_more_is_written_than_a_part_of_the_file_holds(tmp_path, monkeypatch):
+    monkeypatch.setattr(logbook, "_PART_BYTES", 100)
+    work = Work(Shape(counts=(2,)), str(tmp_path)).model()
+    for document in range(5):
+        work.read(list(work.pages(document, 2)))
+    kinds = [entry.kind for entry in entries(tmp_path)]
+    assert kinds == [STARTED, *[FIRST_PAGE, RENDERED, MODEL] * 5]
+
+
+def test_several_stages_of_one_process_write_beside_each_other(tmp_path):
+    for _ in range(2):
+        Work(Shape(counts=(2,)), str(tmp_path)).model()
+    assert [entry.kind for entry in entries(tmp_path)] == [STARTED, STARTED]
