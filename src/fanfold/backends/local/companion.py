@@ -57,7 +57,8 @@ class Companion(Generic[EventT]):
         os.register_at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
-        self._told, self._given = threading.Lock(), threading.Semaphore(0)
+        self._told, self._given = threading.Lock(), threading.Lock()
+        self._given.acquire()  # it is released for each report; a semaphore takes many times as long
         self.fetching: threading.Lock = threading.Lock()
         """Held while it waits for messages, or is about to."""
         self._thread: threading.Thread | None = None

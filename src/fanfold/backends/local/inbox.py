@@ -105,11 +105,11 @@ class Inbox:
         with self._changed:
             if time.perf_counter() - self._prepared_s >= LOOK_S:
                 self._look()  # what was trimmed meanwhile is not begun
-            waits = not self._waiting
-        if waits:
-            idle()
+            if (taken := self._taken()) is not None:
+                return taken
+        idle()
         with self._changed:
-            while not self._waiting:
+            while not self._waits():
                 if self._over:
                     return None
                 if self._error is not None:
@@ -118,15 +118,19 @@ class Inbox:
                     self._changed.wait()
                 else:
                     self._take(self._wait())
-            if waits:
-                self._look()
-            return self._resumed.popleft() if self._resumed else self._batches.popleft()
+            self._look()
+            return self._taken()
+
+    def _taken(self) -> RunBatch | int | None:
+        if self._resumed:
+            return self._resumed.popleft()
+        return self._batches.popleft() if self._batches else None
 
     def fetch(self) -> None:
         """Take in messages until a batch waits, or there are no more to come; for another thread. What it meets
         is raised where batches are taken."""
         with self._changed:
-            if self._waiting or self._over:
+            if self._waits() or self._over:
                 return
             self._fetching = True
         try:
@@ -148,8 +152,7 @@ class Inbox:
             self._prepared_s = self._looked_s
             return None if self._resumed or not self._batches else self._batches[0]
 
-    @property
-    def _waiting(self) -> bool:
+    def _waits(self) -> bool:
         return bool(self._resumed or self._batches)
 
     def room(self, batch: int) -> int | None:
