@@ -44,7 +44,8 @@ def test_a_quick_run_without_peers_gives_all_metrics(bench, metrics, capsys):
     found = rows(capsys)
     assert {row["metric"] for row in found} == metrics
     assert {row["system"] for row in found} == {"fanfold"}
-    assert all(row["value"] > 0 for row in found)
+    # Processes may end smaller than they were, in so short a run.
+    assert all(row["value"] > 0 or row["metric"] == "growth_over_budget" for row in found)
 
 
 def test_busy_shares_are_shares(capsys):
