@@ -87,9 +87,9 @@ def test_while_it_fetches_reports_are_emitted_by_who_hands_them_over() -> None:
 def test_it_fetches_after_each_report() -> None:
     stage = Stage()
     for number in range(3):
-        stage.let_go.release()
         stage.companion.later(report(f"{number}"))
         stage.wait_until_it_fetches()
+        stage.let_it_go()  # until then, whoever hands over a report emits it instead
     stage.companion.close()
     assert [event for event, _ in stage.emitted] == ["0", "1", "2"]
 
