@@ -10,8 +10,10 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
+
+from fanfold.code_names import names_in, reached_by
 
 
 def with_submodules(thing: Any, reduced: Any) -> Any:
@@ -38,9 +40,8 @@ def modules_inside(function: FunctionType) -> Iterator[str]:
     >>> list(modules_inside(lambda texts: [xml.etree.ElementTree.fromstring(text) for text in texts]))
     ['xml.etree', 'xml.etree.ElementTree']
     """
-    names = set(_names(function.__code__))
-    cells = function.__closure__ or ()
-    reached = [function.__globals__.get(name) for name in names] + list(map(_content, cells))
+    names = set(names_in(function.__code__))
+    reached = reached_by(function, names)
     packages = {thing.__name__ for thing in reached if isinstance(thing, ModuleType)}
     for name in sorted(sys.modules):
         for package in packages:
@@ -48,22 +49,6 @@ def modules_inside(function: FunctionType) -> Iterator[str]:
                 name[len(package) + 1 :].split(".")
             ):
                 yield name
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    """Names of variables and attributes in code, and in the code of all that is defined inside of it."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
-
-
-def _content(cell: Any) -> Any:
-    """What a function closes over; None while that is not there yet."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
 
 
 def after_import(

@@ -134,8 +134,8 @@ class Delivery:
 
     @property
     def copies(self) -> bool:
-        """Whether children are copied when they are released."""
-        streams = (stream for one in self.openings for stream in one.expansion.streams)
+        """Whether all that is stored, children and whole values, is copied then."""
+        streams = (*self._items, *(s for one in self.openings for s in one.expansion.streams))
         return all(self._values.copies(stream.port) for stream in streams if stream.stored)
 
     def room(self) -> tuple[float, float]:

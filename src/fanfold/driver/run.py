@@ -48,7 +48,7 @@ from fanfold.errors import FanfoldError, RunStopped, UsageError
 from fanfold.failures import Failure, ItemFailure, ParentFailure
 from fanfold.observe.failure_log import FailureLog
 from fanfold.observe.progress import NoProgress, choose_progress
-from fanfold.observe.report import Counters, FailureCounts, Report, Stopped, Untold, counted
+from fanfold.observe.report import Counters, FailureCounts, Report, Stopped, UntoldCounts, counted
 from fanfold.outcomes import Status
 from fanfold.plan import GatherNode, MergeNode, Plan
 from fanfold.protocol import RootResult
@@ -314,7 +314,7 @@ class _Job:
         self._start_s = time.monotonic()
         self._counts = FailureCounts()
         self._counters = Counters()
-        self._untold = Untold({call.index: call.name for call in self._plan.calls()})
+        self._untold = UntoldCounts({call.index: call.name for call in self._plan.calls()})
         self._log: FailureLog | None = None
         self._reports = False
         self.name = name or new_run_name(self._started)

@@ -10,8 +10,10 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Iterator
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
+
+from fanfold.code_names import names_in, reached_by
 
 
 def mentions(target: Any, name: str) -> bool:
@@ -35,7 +37,7 @@ def mentions(target: Any, name: str) -> bool:
             continue
         seen.add(id(thing))
         for function in _functions(thing):
-            used = set(_names(function.__code__))
+            used = set(names_in(function.__code__))
             if name in used:
                 return True
             waiting += _neighbours(function, used)
@@ -62,25 +64,8 @@ def _functions(thing: Any) -> Iterator[FunctionType]:
                 yield function
 
 
-def _names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
-
-
 def _neighbours(function: FunctionType, used: set[str]) -> Iterator[Any]:
     """Functions and classes of the function's own module that it names, or closes over."""
-    cells = function.__closure__ or ()
-    named = [function.__globals__.get(name) for name in used]
-    for thing in (*named, *map(_content, cells)):
+    for thing in reached_by(function, used):
         if isinstance(thing, (FunctionType, type)) and thing.__module__ == function.__module__:
             yield thing
-
-
-def _content(cell: Any) -> Any:
-    """What a function closes over; None while a function defined later in the same scope is not there yet."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None

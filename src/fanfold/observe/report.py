@@ -233,7 +233,7 @@ class Counters:
         return dict(self._sums.get(call, {}))
 
 
-class Untold:
+class UntoldCounts:
     """Items that ran alone since a function of their stage's options told nothing of them, by call.
 
     Args:
@@ -252,7 +252,7 @@ class Untold:
     def notes(self) -> tuple[str, ...]:
         """One for each call and option.
 
-        >>> untold = Untold({3: "Ocr"})
+        >>> untold = UntoldCounts({3: "Ocr"})
         >>> untold.add(3, "batch_by", 2, "'a' (str): ValueError: no size")
         >>> untold.notes()
         ("batch_by of Ocr told nothing of 2 items, which ran alone, such as 'a' (str): ValueError: no size",)

@@ -28,6 +28,27 @@ class Image:
         return self
 
 
+class Page:
+    """No array: whoever shares a process may share it."""
+
+
+@pytest.mark.parametrize("expand", [[], CHILDREN])
+@pytest.mark.parametrize("copies", [True, False])
+def test_objects_are_copied_only_where_they_leave_the_process(
+    expand: Any, copies: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Page()
+
+    def pages(count: int) -> Iterator[Page]:
+        for _ in range(count):
+            yield made
+
+    rig = Rig(call_plan(pages, expand=expand, items=True))
+    monkeypatch.setattr(rig.values, "copies", lambda port: copies)
+    (whole,) = rig.run([2]).values.values()
+    assert [page is made for page in whole] == [not copies] * 2
+
+
 @pytest.mark.parametrize(
     ("megabytes", "copies", "items", "copied"),
     [(1, True, False, 4), (8, True, False, 0), (8, False, False, 5), (8, True, True, 5)],

@@ -146,9 +146,14 @@ class Inbox:
                 self._changed.notify()
 
     def following(self) -> RunBatch | None:
-        """The batch that will begin next, as far as is known by now; for another thread."""
+        """The batch that will begin next, as far as is known by now; for another thread. What it meets is
+        raised where batches are taken."""
         with self._changed:
-            self._look()
+            try:
+                self._look()
+            except BaseException as error:
+                self._error = error
+                return None
             self._prepared_s = self._looked_s
             return None if self._resumed or not self._batches else self._batches[0]
 

@@ -232,6 +232,25 @@ def test_what_another_thread_meets_is_raised_where_batches_are_taken() -> None:
         inbox.next()
 
 
+def test_what_another_thread_meets_in_looking_ahead_is_raised_where_batches_are_taken() -> None:
+    def gone() -> list[Work]:
+        raise ConnectionResetError("the driver is gone")
+
+    inbox = Inbox(lambda: None, gone, lambda _: None)
+    assert inbox.following() is None
+    inbox._arrived = list  # only the other thread has met it
+    with pytest.raises(ConnectionResetError):
+        inbox.next()
+
+
+def test_the_batch_that_follows_is_told_and_stays() -> None:
+    sender = Sender(Work(batch(1)), Work(batch(2)))
+    assert sender.inbox.following() == batch(1)
+    assert sender.inbox.next() == batch(1)
+    assert sender.inbox.following() == batch(2)
+    assert sender.inbox.next() == batch(2)
+
+
 def test_it_says_so_before_it_waits() -> None:
     sender = Sender(Work(batch(1)), None)
     idle: list[str] = []
